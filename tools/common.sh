@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154
 # What the shell tools share: how they speak. Sourced, with `label` set to the name of the tool.
 
 bold='' plain=''

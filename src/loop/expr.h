@@ -203,6 +203,7 @@ enum class Scope {
   Param,    // memory of the caller
   Local,    // a few vectors, meant for registers: static shape, constant indices after unrolling
   Scratch,  // memory of this invocation (this iteration, inside a parallel loop)
+  View,     // memory of another buffer, from a byte offset on; needs no Allocate
 };
 
 struct BufferNode {
@@ -212,6 +213,8 @@ struct BufferNode {
   std::vector<Expr> strides;  // elements; empty: row-major and dense
   Scope scope = Scope::Param;
   int alignment = 64;         // bytes of the first element
+  Buffer base;                // of a View: the buffer whose memory it shows, and where, in bytes
+  Expr base_offset;
 };
 
 Buffer make_buffer(std::string name, DType dtype, std::vector<Expr> shape, Scope scope = Scope::Param);

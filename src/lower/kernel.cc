@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lower/kernel.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "ir/op.h"
+#include "ir/visitor.h"
+
+namespace treadle::lower {
+namespace {
+
+constexpr size_t kMaxName = 80;
+
+using Leaves = std::vector<loop::Tensor>;
+
+// A scalar constant inside a kernel is a literal of the code.
+loop::Tensor literal(const Tensor& value) {
+  const loop::Expr element = value.dtype().is_float() ? loop::float_imm(value.at(0), value.dtype()) : loop::int_imm(value.int_at(0), value.dtype());
+  return loop::compute("literal", std::vector<loop::Expr>(value.shape().size(), loop::Expr(1)), [&](const std::vector<loop::Var>&) { return element; });
+}
+
+size_t leaf_offset(const Type& tuple, int index) {
+  size_t offset = 0;
+  for (int i = 0; i < index; ++i) offset += flatten(as_tuple(tuple)->fields[i]).size();
+  return offset;
+}
+
+class GraphBuilder {
+ public:
+  TensorGraph build(const ir::Function& function) {
+    for (const ir::Expr& param : function.params) {
+      Leaves leaves;
+      for (const TensorType* type : flatten(param.type())) {
+        leaves.push_back(loop::placeholder(param.as<ir::Var>()->name, loop::to_exprs(type->shape), type->dtype));
+      }
+      graph_.inputs.insert(graph_.inputs.end(), leaves.begin(), leaves.end());
+      values_[param.get()] = leaves;
+    }
+    ir::post_order(function.body, [&](const ir::Expr& expr) {
+      if (!values_.count(expr.get())) values_[expr.get()] = convert(expr);
+    });
+    graph_.outputs = values_.at(function.body.get());
+    finish_names();
+    return std::move(graph_);
+  }
+
+ private:
+  Leaves convert(const ir::Expr& expr) {
+    switch (expr.kind()) {
+      case ir::ExprKind::Constant: return {literal(expr.as<ir::Constant>()->value)};
+      case ir::ExprKind::Tuple: {
+        Leaves leaves;
+        for (const ir::Expr& field : expr.as<ir::Tuple>()->fields) {
+          const Leaves& part = values_.at(field.get());
+          leaves.insert(leaves.end(), part.begin(), part.end());
+        }
+        return leaves;
+      }
+      case ir::ExprKind::TupleGetItem: {
+        const auto* item = expr.as<ir::TupleGetItem>();
+        const Leaves& tuple = values_.at(item->tuple.get());
+        const size_t offset = leaf_offset(item->tuple.type(), item->index);
+        return Leaves(tuple.begin() + offset, tuple.begin() + offset + flatten(expr.type()).size());
+      }
+      case ir::ExprKind::Call: return convert_call(*expr.as<ir::Call>());
+      case ir::ExprKind::Op: return {};
+      default: fail(ErrorCode::Internal, "a primitive function holds an expression that is no operator call");
+    }
+  }
+
+  Leaves convert_call(const ir::Call& call) {
+    const ir::Op* op = call.op();
+    TREADLE_CHECK(op && op->compute, "operator {} of a primitive function has no compute", op ? op->name : "?");
+    Leaves inputs;
+    for (const ir::Expr& arg : call.args) {
+      const Leaves& part = values_.at(arg.get());
+      inputs.insert(inputs.end(), part.begin(), part.end());
+    }
+    std::string_view short_name = op->name;
+    if (size_t dot = short_name.rfind('.'); dot != std::string_view::npos) short_name.remove_prefix(dot + 1);
+    operators_.emplace_back(short_name);
+    if (call.span && !call.span->node.empty()) nodes_.push_back(call.span->node);
+    return op->compute(call, inputs);
+  }
+
+  void finish_names() {
+    for (const std::string& op : operators_) {
+      if (graph_.name.size() + op.size() > kMaxName) break;
+      graph_.name += (graph_.name.empty() ? "" : "_") + op;
+    }
+    if (graph_.name.empty()) graph_.name = "copy";
+    std::set<std::string> seen;
+    for (const std::string& node : nodes_) {
+      if (seen.insert(node).second) graph_.source += (graph_.source.empty() ? "" : ", ") + node;
+    }
+  }
+
+  TensorGraph graph_;
+  std::map<const ir::ExprNode*, Leaves> values_;
+  std::vector<std::string> operators_, nodes_;
+};
+
+std::optional<int64_t> constant_product(const std::vector<loop::Expr>& extents) {
+  int64_t product = 1;
+  for (const loop::Expr& extent : extents) {
+    const int64_t* value = loop::as_int(extent);
+    if (!value || __builtin_mul_overflow(product, *value, &product)) return std::nullopt;
+  }
+  return product;
+}
+
+// Counts the arithmetic of a definition's expression, not its index arithmetic.
+class OperationCounter : public loop::ExprVisitor {
+ public:
+  int count = 0;
+
+ protected:
+  void visit_expr(const loop::Expr& expr) override {
+    if (expr.kind() == loop::ExprKind::Load) return;
+    const bool arithmetic = expr.kind() == loop::ExprKind::Binary || expr.kind() == loop::ExprKind::Intrinsic;
+    if (arithmetic && expr.dtype().is_float()) ++count;
+    visit_children(expr);
+  }
+};
+
+}  // namespace
+
+std::vector<const TensorType*> flatten(const Type& type) {
+  std::vector<const TensorType*> leaves;
+  std::vector<const TypeNode*> work = {type.get()};
+  while (!work.empty()) {
+    const TypeNode* node = work.back();
+    work.pop_back();
+    if (node && node->kind == TypeKind::Tensor) {
+      leaves.push_back(static_cast<const TensorType*>(node));
+    } else if (node && node->kind == TypeKind::Tuple) {
+      const auto& fields = static_cast<const TupleType*>(node)->fields;
+      for (auto field = fields.rbegin(); field != fields.rend(); ++field) work.push_back(field->get());
+    } else {
+      fail(ErrorCode::CodegenUnsupported, "a value of type {} cannot be compiled: only tensors and tuples can", to_string(type));
+    }
+  }
+  return leaves;
+}
+
+TensorGraph tensor_graph(const ir::Function& function) { return GraphBuilder().build(function); }
+
+std::optional<int64_t> count_operations(const TensorGraph& graph) {
+  int64_t total = 0;
+  for (const loop::Tensor& tensor : loop::topological_order(graph.outputs)) {
+    if (tensor->is_placeholder()) continue;
+    OperationCounter counter;
+    counter.visit(tensor->value);
+    std::vector<loop::Expr> extents = tensor.shape();
+    if (tensor->reduction) {
+      ++counter.count;
+      extents.insert(extents.end(), tensor->reduction->extents.begin(), tensor->reduction->extents.end());
+    }
+    std::optional<int64_t> elements = constant_product(extents);
+    if (!elements) return std::nullopt;
+    total += *elements * counter.count;
+  }
+  return total;
+}
+
+}  // namespace treadle::lower

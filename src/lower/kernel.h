@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// One primitive function (a fused group of operators) as tensor expressions and as a scheduled kernel.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/target.h"
+#include "ir/expr.h"
+#include "loop/stmt.h"
+
+namespace treadle::lower {
+
+// The tensor expressions of a primitive function.
+struct TensorGraph {
+  std::vector<loop::Tensor> inputs;   // one placeholder per tensor of the parameters, tuples flattened
+  std::vector<loop::Tensor> outputs;  // likewise of the result
+  std::string name;                   // operators of the group, "conv2d_add_relu"
+  std::string source;                 // nodes of the model, for profiles
+};
+
+// Errors: Internal when an operator of the function has no compute.
+TensorGraph tensor_graph(const ir::Function& function);
+
+// Floating-point operations: a reduction of a product counts two per combined element, every other operation of a definition
+// one per element; nullopt when an extent is symbolic.
+std::optional<int64_t> count_operations(const TensorGraph& graph);
+
+// Leaves of a type in order: tuples flattened. Errors: CodegenUnsupported for functions and type variables.
+std::vector<const TensorType*> flatten(const Type& type);
+
+}  // namespace treadle::lower

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/executable.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "runtime/tensor.h"
+
+namespace treadle {
+namespace {
+
+// The file's real path, so that the loader does not search its own folders for a bare name.
+std::string real_path(const std::string& path) {
+  char* resolved = ::realpath(path.c_str(), nullptr);
+  if (!resolved) fail(ErrorCode::Io, "cannot open \"{}\": {}", path, std::strerror(errno));
+  std::string result = resolved;
+  std::free(resolved);
+  return result;
+}
+
+template <typename T>
+T* symbol(void* library, const char* name, const std::string& path) {
+  void* address = ::dlsym(library, name);
+  if (!address) fail(ErrorCode::ArtifactInvalid, "\"{}\" is not a compiled model: it has no symbol {}", path, name);
+  return reinterpret_cast<T*>(address);
+}
+
+struct Mapping {
+  const void* data = nullptr;
+  std::shared_ptr<const void> owner;
+};
+
+// Maps a whole file for reading; `bytes` must be its size.
+Mapping map_file(const std::string& path, int64_t bytes) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) fail(ErrorCode::Io, "cannot open the constants \"{}\": {}", path, std::strerror(errno));
+  struct stat status;
+  const bool known = ::fstat(file, &status) == 0 && S_ISREG(status.st_mode);
+  if (!known || status.st_size != bytes) {
+    ::close(file);
+    fail(ErrorCode::ArtifactInvalid, "the constants \"{}\" have {} bytes, the model expects {}", path,
+         known ? static_cast<int64_t>(status.st_size) : -1, bytes);
+  }
+  if (bytes == 0) {
+    ::close(file);
+    return {};
+  }
+  void* data = ::mmap(nullptr, static_cast<size_t>(bytes), PROT_READ, MAP_PRIVATE, file, 0);
+  const int error = errno;
+  ::close(file);
+  if (data == MAP_FAILED) fail(ErrorCode::Io, "cannot map the constants \"{}\": {}", path, std::strerror(error));
+  return {data, {data, [bytes](const void* p) { ::munmap(const_cast<void*>(p), static_cast<size_t>(bytes)); }}};
+}
+
+Mapping map_constants(const Manifest& manifest, const std::string& library_path) {
+  const std::string& name = manifest.constants_file;
+  if (name.find('/') != std::string::npos || name == "." || name == "..") {
+    fail(ErrorCode::ArtifactInvalid, "the constants file \"{}\" does not lie beside the model", name);
+  }
+  const std::string path = library_path.substr(0, library_path.rfind('/') + 1) + name;
+  Mapping mapping = map_file(path, manifest.constants_bytes);
+  const uint64_t hash = hash_bytes(mapping.data, static_cast<size_t>(manifest.constants_bytes));
+  if (hash != manifest.constants_hash) {
+    fail(ErrorCode::ArtifactInvalid, "the constants \"{}\" have hash {:016x}, the model expects {:016x}", path, hash,
+         manifest.constants_hash);
+  }
+  return mapping;
+}
+
+void check_constants(const Manifest& manifest) {
+  for (const Manifest::Constant& constant : manifest.constants) {
+    int64_t bytes = 0;
+    const bool overflow = __builtin_mul_overflow(element_count(constant.shape), constant.dtype.bytes(), &bytes);
+    if (overflow || constant.offset < 0 || bytes > manifest.constants_bytes ||
+        constant.offset > manifest.constants_bytes - bytes) {
+      fail(ErrorCode::ArtifactInvalid, "constant \"{}\" lies outside the {} bytes of constants", constant.name,
+           manifest.constants_bytes);
+    }
+  }
+}
+
+}  // namespace
+
+// Takes `data`, or a copy when it is not aligned as main expects.
+void Executable::set_constants(const void* data) {
+  check_constants(manifest_);
+  constants_ = manifest_.constants_bytes == 0 ? nullptr : data;
+  if (reinterpret_cast<uintptr_t>(constants_) % kAlignment == 0) return;
+  auto copy = std::make_shared<Tensor>(dtype::uint8_, std::vector<int64_t>{manifest_.constants_bytes});
+  std::memcpy(copy->data(), constants_, copy->bytes());
+  constants_ = copy->data();
+  constants_owner_ = std::move(copy);
+}
+
+std::shared_ptr<const Executable> Executable::load(const std::string& path) {
+  const std::string full_path = real_path(path);
+  void* library = ::dlopen(full_path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const char* reason = ::dlerror();
+    fail(ErrorCode::ArtifactInvalid, "cannot load \"{}\": {}", path, reason ? reason : "unknown reason");
+  }
+  std::shared_ptr<Executable> executable(new Executable());
+  executable->code_owner_ =
+      std::shared_ptr<const void>(library, [](const void* p) { ::dlclose(const_cast<void*>(p)); });
+
+  const uint32_t abi_version = *symbol<const uint32_t>(library, "treadle_abi_version", path);
+  if (abi_version != TREADLE_ABI_VERSION) {
+    fail(ErrorCode::ArtifactInvalid, "\"{}\" was compiled for ABI version {}, this runtime has {}", path, abi_version,
+         TREADLE_ABI_VERSION);
+  }
+  const char* text = symbol<const char>(library, "treadle_manifest", path);
+  const uint64_t text_size = *symbol<const uint64_t>(library, "treadle_manifest_size", path);
+  executable->manifest_ = parse_manifest({text, static_cast<size_t>(text_size)});
+  executable->main_ = symbol<std::remove_pointer_t<TreadleKernel>>(library, "treadle_main", path);
+
+  const Manifest& manifest = executable->manifest_;
+  if (!manifest.constants_file.empty()) {
+    Mapping mapping = map_constants(manifest, full_path);
+    executable->constants_owner_ = std::move(mapping.owner);
+    executable->set_constants(mapping.data);
+  } else if (manifest.constants_bytes == 0) {
+    executable->set_constants(nullptr);
+  } else {
+    const uint64_t size = *symbol<const uint64_t>(library, "treadle_constants_size", path);
+    if (size != static_cast<uint64_t>(manifest.constants_bytes)) {
+      fail(ErrorCode::ArtifactInvalid, "\"{}\" holds {} bytes of constants, its manifest says {}", path, size,
+           manifest.constants_bytes);
+    }
+    executable->set_constants(symbol<const char>(library, "treadle_constants", path));
+  }
+  return executable;
+}
+
+std::shared_ptr<const Executable> Executable::in_process(Manifest manifest, TreadleKernel main, const void* constants,
+                                                         std::shared_ptr<const void> owner) {
+  TREADLE_CHECK(main != nullptr);
+  std::shared_ptr<Executable> executable(new Executable());
+  executable->manifest_ = std::move(manifest);
+  executable->main_ = main;
+  executable->code_owner_ = std::move(owner);
+  executable->set_constants(constants);
+  return executable;
+}
+
+const void* Executable::constant(size_t i) const {
+  return static_cast<const char*>(constants_) + manifest_.constants.at(i).offset;
+}
+
+}  // namespace treadle

@@ -30,15 +30,18 @@ using Ints = std::vector<int64_t>;
 using Floats = std::vector<double>;
 using Strings = std::vector<std::string>;
 using IntLists = std::vector<std::vector<int64_t>>;  // pad_width: pairs
+using IntOrInts = std::variant<int64_t, Ints>;       // split: how many parts, or where they begin
 
 // A value of any attribute; monostate is Relay's None.
 using AttrValue = std::variant<std::monostate, bool, int64_t, double, std::string, DType, Dim, Ints, Floats, Strings, Shape, IntLists>;
 
-enum class AttrType { Bool, Int, Float, String, DType, Dim, Ints, Floats, Strings, Dims, IntLists };
+enum class AttrType { Bool, Int, Float, String, DType, Dim, Ints, Floats, Strings, Dims, IntLists, IntOrInts };
 const char* to_string(AttrType type);       // "int", "list of int", …
 std::string to_string(const AttrValue& value);  // as the text format writes it: [1, 2], "NCHW", None, 1e-05f
 bool equal(const AttrValue& a, const AttrValue& b);
 uint64_t hash(const AttrValue& value);
+// A string as the text format writes it, in double quotes with \", \\, \n, \t, \r and \xNN.
+std::string quote(std::string_view text);
 
 template <typename T> struct AttrTypeOf;
 template <> struct AttrTypeOf<bool> { static constexpr AttrType value = AttrType::Bool; };
@@ -52,6 +55,7 @@ template <> struct AttrTypeOf<Floats> { static constexpr AttrType value = AttrTy
 template <> struct AttrTypeOf<Strings> { static constexpr AttrType value = AttrType::Strings; };
 template <> struct AttrTypeOf<Shape> { static constexpr AttrType value = AttrType::Dims; };
 template <> struct AttrTypeOf<IntLists> { static constexpr AttrType value = AttrType::IntLists; };
+template <> struct AttrTypeOf<IntOrInts> { static constexpr AttrType value = AttrType::IntOrInts; };
 
 // What is known of one field.
 struct FieldInfo {
@@ -102,6 +106,8 @@ template <typename T>
 AttrValue to_value(const T& member) {
   if constexpr (FieldStorage<T>::optional) {
     return member ? AttrValue(*member) : AttrValue();
+  } else if constexpr (std::is_same_v<T, IntOrInts>) {
+    return std::visit([](const auto& value) { return AttrValue(value); }, member);
   } else {
     return AttrValue(member);
   }
@@ -152,7 +158,12 @@ struct SetFields {
         return ignored;
       }
     }
-    static_cast<A*>(attrs)->*member = std::get<typename Storage::Type>(value);
+    if constexpr (std::is_same_v<T, IntOrInts>) {
+      if (const auto* number = std::get_if<int64_t>(&value)) static_cast<A*>(attrs)->*member = *number;
+      else static_cast<A*>(attrs)->*member = std::get<Ints>(value);
+    } else {
+      static_cast<A*>(attrs)->*member = std::get<typename Storage::Type>(value);
+    }
     return ignored;
   }
 };

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/span.h"
@@ -30,7 +31,9 @@ struct ExprNode {
 class Expr {
  public:
   Expr() = default;
-  Expr(std::shared_ptr<const ExprNode> node) : node_(std::move(node)) {}  // NOLINT(google-explicit-constructor)
+  template <typename T>
+    requires std::is_convertible_v<T*, const ExprNode*>
+  Expr(std::shared_ptr<T> node) : node_(std::move(node)) {}  // NOLINT(google-explicit-constructor)
   bool defined() const { return node_ != nullptr; }
   const ExprNode* get() const { return node_.get(); }
   const ExprNode* operator->() const { return node_.get(); }

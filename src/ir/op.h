@@ -192,6 +192,8 @@ class OpRegistry {
   // Errors: InvalidArgument naming the nearest names.
   const Op& get(std::string_view name) const;
   std::vector<const Op*> all() const;  // sorted by name
+  // At most three names that `name` may be a misspelling of, nearest first.
+  std::vector<std::string> nearest(std::string_view name) const;
 
  private:
   Op* insert(std::string name, std::string family, const AttrSchema* schema, AttrsRef (*make)(const AttrMap&, std::string_view));

@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lower/step_builder.h"
+
+#include <algorithm>
+
+#include "ir/visitor.h"
+#include "schedule/abstract_constants.h"
+
+namespace treadle::lower {
+namespace {
+
+constexpr int kMaxDepth = 200;  // of nested If and Loop
+
+Dim bytes_of(const Shape& shape, DType dtype) { return product(shape) * Dim(static_cast<int64_t>(dtype.bytes())); }
+
+// The parameter whose memory, seen with another shape, is the function's result; -1 when elements move.
+int alias_of(const ir::Function& function) {
+  const ir::Expr* expr = &function.body;
+  while (const auto* call = expr->as<ir::Call>()) {
+    if (!call->op() || !call->op()->has(ir::kShapeOnly)) return -1;
+    expr = &call->args[0];
+  }
+  for (size_t i = 0; i < function.params.size(); ++i) {
+    if (function.params[i].same_as(*expr) && as_tensor(expr->type())) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+// The one operator call of a function that is no loop nest; null when the function is a kernel.
+const ir::Call* runtime_call(const ir::Function& function) {
+  const auto* call = function.body.as<ir::Call>();
+  return call && call->op() && !call->op()->compute && call->op()->runtime ? call : nullptr;
+}
+
+// Parameters that a kernel reads only at the element that it writes.
+std::vector<int> overwritable_params(const ir::Function& function) {
+  const TensorType* result = as_tensor(function.body.type());
+  if (!result) return {};
+  bool elementwise = true;
+  ir::post_order(function.body, [&](const ir::Expr& expr) {
+    const auto* call = expr.as<ir::Call>();
+    if (call && call->op() && call->op()->fusion > ir::FusionKind::Broadcast) elementwise = false;
+  });
+  std::vector<int> params;
+  for (size_t i = 0; elementwise && i < function.params.size(); ++i) {
+    if (equal(function.params[i].type(), function.body.type())) params.push_back(static_cast<int>(i));
+  }
+  return params;
+}
+
+std::string node_name(const ir::Expr& expr) { return expr->span ? to_string(expr->span) : ""; }
+
+}  // namespace
+
+KernelTable::Call KernelTable::add(const loop::Function& scheduled) {
+  schedule::Abstracted abstracted = schedule::abstract_constants(scheduled);
+  const uint64_t hash = loop::structural_hash(abstracted.function);
+  auto [begin, end] = by_hash_.equal_range(hash);
+  for (auto it = begin; it != end; ++it) {
+    const loop::Function& known = functions_[it->second];
+    if (loop::structural_equal(known, abstracted.function)) return {known.name, std::move(abstracted.arguments)};
+  }
+  loop::Function function = std::move(abstracted.function);
+  function.name = fmt::format("{}_{}", function.name, functions_.size());
+  by_hash_.emplace(hash, functions_.size());
+  functions_.push_back(std::move(function));
+  return {functions_.back().name, std::move(abstracted.arguments)};
+}
+
+Steps StepBuilder::build(const ir::Function& main, Program& program) {
+  program_ = &program;
+  bind_inputs(main);
+  Steps steps;
+  bind_outputs(convert_graph(main.body, steps), steps);
+  program.kernels = kernels_.take();
+  return steps;
+}
+
+Port StepBuilder::make_port(std::string name, const TensorType& type) const {
+  return {std::move(name), type.dtype, type.shape, upper_bound(type.shape)};
+}
+
+void StepBuilder::bind_inputs(const ir::Function& main) {
+  std::set<std::string> symbols;
+  for (const ir::Expr& param : main.params) {
+    std::vector<const TensorType*> types = flatten(param.type());
+    Leaves leaves;
+    for (size_t i = 0; i < types.size(); ++i) {
+      std::string name = param.as<ir::Var>()->name;
+      if (types.size() > 1) name += fmt::format(".{}", i);
+      Storage storage;
+      storage.kind = Storage::Kind::Input;
+      storage.index = static_cast<int>(program_->inputs.size());
+      storages_.push_back(storage);
+      leaves.push_back({static_cast<int>(storages_.size()) - 1, types[i]->shape, types[i]->dtype});
+      program_->inputs.push_back(make_port(std::move(name), *types[i]));
+      for (const Dim& dim : types[i]->shape) symbols.merge(dim.symbols());
+    }
+    set_value(param, std::move(leaves));
+  }
+  program_->symbols.assign(symbols.begin(), symbols.end());
+}
+
+void StepBuilder::bind_outputs(const Leaves& results, Steps& steps) {
+  std::set<int> taken;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const Leaf& result = results[i];
+    program_->outputs.push_back(make_port(fmt::format("output{}", i), TensorType(result.shape, result.dtype)));
+    for (const Dim& dim : program_->outputs.back().bound) {
+      for (const std::string& symbol : dim.symbols()) {
+        if (std::find(program_->symbols.begin(), program_->symbols.end(), symbol) == program_->symbols.end()) {
+          fail(ErrorCode::CodegenUnsupported, "output {} has shape {}, whose extent {} has no bound before running", i, to_string(result.shape), symbol);
+        }
+      }
+    }
+    Storage& storage = storages_[result.storage];
+    // What is computed once, for this output only, is computed in place; everything else is copied.
+    if (storage.kind == Storage::Kind::Arena && taken.insert(result.storage).second) {
+      storage.kind = Storage::Kind::Output;
+      storage.index = static_cast<int>(i);
+      continue;
+    }
+    Storage output;
+    output.kind = Storage::Kind::Output;
+    output.index = static_cast<int>(i);
+    storages_.push_back(output);
+    copy({result}, {{static_cast<int>(storages_.size()) - 1, result.shape, result.dtype}}, steps);
+  }
+}
+
+void StepBuilder::set_value(const ir::Expr& expr, Leaves leaves) {
+  if (values_.insert_or_assign(expr.get(), std::move(leaves)).second) insertions_.push_back(expr.get());
+}
+
+StepBuilder::Leaves StepBuilder::convert_scope(const ir::Expr& root, Steps& steps) {
+  if (++depth_ > kMaxDepth) fail(ErrorCode::Limit, "control flow is nested deeper than {}", kMaxDepth);
+  const size_t mark = insertions_.size();
+  Leaves result = convert_graph(root, steps);
+  for (; insertions_.size() > mark; insertions_.pop_back()) values_.erase(insertions_.back());
+  --depth_;
+  return result;
+}
+
+StepBuilder::Leaves StepBuilder::convert_graph(const ir::Expr& root, Steps& steps) {
+  struct Frame {
+    ir::Expr expr;
+    std::vector<ir::Expr> operands;
+    size_t next = 0;
+  };
+  auto operands_of = [](const ir::Expr& expr) -> std::vector<ir::Expr> {
+    switch (expr.kind()) {
+      case ir::ExprKind::Call: return expr.as<ir::Call>()->args;
+      case ir::ExprKind::Tuple: return expr.as<ir::Tuple>()->fields;
+      case ir::ExprKind::TupleGetItem: return {expr.as<ir::TupleGetItem>()->tuple};
+      case ir::ExprKind::Let: return {expr.as<ir::Let>()->value, expr.as<ir::Let>()->body};
+      case ir::ExprKind::If: return {expr.as<ir::If>()->condition};
+      case ir::ExprKind::Loop: {
+        std::vector<ir::Expr> operands = expr.as<ir::Loop>()->initial;
+        if (expr.as<ir::Loop>()->trip_count.defined()) operands.push_back(expr.as<ir::Loop>()->trip_count);
+        return operands;
+      }
+      default: return {};
+    }
+  };
+  std::vector<Frame> stack;
+  stack.push_back({root, operands_of(root)});
+  while (!stack.empty()) {
+    Frame& frame = stack.back();
+    if (values_.count(frame.expr.get())) {
+      stack.pop_back();
+    } else if (frame.next < frame.operands.size()) {
+      const auto* let = frame.expr.as<ir::Let>();
+      if (let && frame.next == 1) set_value(let->var, values_.at(let->value.get()));
+      ir::Expr operand = frame.operands[frame.next++];
+      if (!values_.count(operand.get())) stack.push_back({operand, operands_of(operand)});
+    } else {
+      ir::Expr expr = frame.expr;
+      try {
+        set_value(expr, convert(expr, steps));
+      } catch (Error& error) {
+        if (error.context().empty() && !node_name(expr).empty()) error.at("node " + node_name(expr));
+        throw;
+      }
+      stack.pop_back();
+    }
+  }
+  return values_.at(root.get());
+}
+
+StepBuilder::Leaves StepBuilder::values_of(const std::vector<ir::Expr>& exprs) const {
+  Leaves leaves;
+  for (const ir::Expr& expr : exprs) {
+    const Leaves& part = values_.at(expr.get());
+    leaves.insert(leaves.end(), part.begin(), part.end());
+  }
+  return leaves;
+}
+
+StepBuilder::Leaves StepBuilder::convert(const ir::Expr& expr, Steps& steps) {
+  switch (expr.kind()) {
+    case ir::ExprKind::Constant: return {constant(expr.as<ir::Constant>()->value)};
+    case ir::ExprKind::Tuple: return values_of(expr.as<ir::Tuple>()->fields);
+    case ir::ExprKind::TupleGetItem: {
+      const auto* item = expr.as<ir::TupleGetItem>();
+      const TupleType* type = as_tuple(item->tuple.type());
+      size_t begin = 0;
+      for (int i = 0; i < item->index; ++i) begin += flatten(type->fields[i]).size();
+      const Leaves& tuple = values_.at(item->tuple.get());
+      return Leaves(tuple.begin() + begin, tuple.begin() + begin + flatten(type->fields[item->index]).size());
+    }
+    case ir::ExprKind::Call: return convert_call(expr, steps);
+    case ir::ExprKind::Let: return values_.at(expr.as<ir::Let>()->body.get());
+    case ir::ExprKind::If: return convert_if(*expr.as<ir::If>(), steps);
+    case ir::ExprKind::Loop: return convert_loop(*expr.as<ir::Loop>(), steps);
+    case ir::ExprKind::Var:
+      fail(ErrorCode::CodegenUnsupported, "%{} has no value here: closures and recursion cannot be compiled", expr.as<ir::Var>()->name);
+    case ir::ExprKind::Function: return {};  // a let-bound function; its calls are converted where they stand
+    default: fail(ErrorCode::CodegenUnsupported, "a value of type {} cannot be compiled", to_string(expr.type()));
+  }
+}
+
+StepBuilder::Leaves StepBuilder::convert_call(const ir::Expr& expr, Steps& steps) {
+  const auto& call = *expr.as<ir::Call>();
+  const auto* function = call.callee.as<ir::Function>();
+  if (!function) fail(ErrorCode::CodegenUnsupported, "a call of a function that is known only while running cannot be compiled: closures and recursion");
+  Leaves inputs = values_of(call.args);
+  if (!function->is_primitive()) return call_function(*function, inputs, steps);
+  if (const int alias = alias_of(*function); alias >= 0) {
+    size_t offset = 0;
+    for (int i = 0; i < alias; ++i) offset += flatten(function->params[i].type()).size();
+    const TensorType& type = *as_tensor(function->body.type());
+    return {{inputs[offset].storage, type.shape, type.dtype}};
+  }
+  if (const ir::Call* op_call = runtime_call(*function)) return convert_runtime(*function, *op_call, inputs, steps);
+  return convert_kernel(*function, inputs, steps);
+}
+
+int StepBuilder::add_call(KernelInfo info) {
+  program_->calls.push_back(std::move(info));
+  return static_cast<int>(program_->calls.size()) - 1;
+}
+
+StepBuilder::Leaves StepBuilder::convert_kernel(const ir::Function& function, const Leaves& inputs, Steps& steps) {
+  TensorGraph graph = tensor_graph(function);
+  loop::Function scheduled = schedule_(graph.name, graph.inputs, graph.outputs);
+  scheduled.source = graph.source;
+  KernelTable::Call kernel = kernels_.add(scheduled);
+  ++position_;
+  KernelStep step;
+  step.function = kernel.function;
+  step.scalars = std::move(kernel.scalars);
+  step.call = add_call({graph.name, graph.source, kernel.function, count_operations(graph)});
+  step.position = position_;
+  step.buffers = inputs;
+  Leaves outputs = new_leaves(function.body.type());
+  step.buffers.insert(step.buffers.end(), outputs.begin(), outputs.end());
+  if (options_.in_place && std::all_of(function.params.begin(), function.params.end(), [](const ir::Expr& p) { return as_tensor(p.type()) != nullptr; })) {
+    step.may_overwrite = overwritable_params(function);
+  }
+  use(step.buffers);
+  steps.push_back({std::move(step)});
+  return outputs;
+}
+
+StepBuilder::Leaves StepBuilder::convert_runtime(const ir::Function& function, const ir::Call& call, const Leaves& inputs, Steps& steps) {
+  std::map<const ir::ExprNode*, Leaves> params;
+  size_t offset = 0;
+  for (const ir::Expr& param : function.params) {
+    const size_t count = flatten(param.type()).size();
+    params[param.get()] = Leaves(inputs.begin() + offset, inputs.begin() + offset + count);
+    offset += count;
+  }
+  RuntimeStep step;
+  step.kernel = call.op()->runtime(call);
+  std::function<void(const ir::Expr&)> add_input = [&](const ir::Expr& arg) {
+    if (const auto* value = arg.as<ir::Constant>()) {
+      step.inputs.push_back(constant(value->value));
+    } else if (const auto* fields = arg.as<ir::Tuple>()) {
+      for (const ir::Expr& field : fields->fields) add_input(field);
+    } else {
+      const Leaves& leaves = params.at(arg.get());
+      step.inputs.insert(step.inputs.end(), leaves.begin(), leaves.end());
+    }
+  };
+  for (const ir::Expr& arg : call.args) add_input(arg);
+
+  std::vector<const TensorType*> types = flatten(function.body.type());
+  for (size_t i = 0; i < step.kernel.output_bounds.size(); ++i) {
+    for (size_t axis = 0; axis < types[i]->shape.size(); ++axis) {
+      std::optional<std::string> symbol = types[i]->shape[axis].as_symbol();
+      const auto& names = step.kernel.result_symbols;
+      if (symbol && std::find(names.begin(), names.end(), *symbol) != names.end()) {
+        late_bounds_[*symbol] = upper_bound(step.kernel.output_bounds[i][axis]);
+      }
+    }
+  }
+  for (const std::string& symbol : step.kernel.result_symbols) program_->late_symbols.push_back(symbol);
+  ++position_;
+  step.call = add_call({call.op()->name, node_name(function.body), "runtime:" + step.kernel.kernel, std::nullopt});
+  Leaves outputs = new_leaves(function.body.type());
+  step.outputs = outputs;
+  use(step.inputs);
+  use(step.outputs);
+  steps.push_back({std::move(step)});
+  return outputs;
+}
+
+StepBuilder::Leaves StepBuilder::call_function(const ir::Function& function, const Leaves& args, Steps& steps) {
+  if (++depth_ > kMaxDepth) fail(ErrorCode::Limit, "function calls are nested deeper than {}", kMaxDepth);
+  const size_t mark = insertions_.size();
+  size_t offset = 0;
+  for (const ir::Expr& param : function.params) {
+    const size_t count = flatten(param.type()).size();
+    set_value(param, Leaves(args.begin() + offset, args.begin() + offset + count));
+    offset += count;
+  }
+  Leaves result = convert_graph(function.body, steps);
+  for (; insertions_.size() > mark; insertions_.pop_back()) values_.erase(insertions_.back());
+  --depth_;
+  return result;
+}
+
+StepBuilder::Leaves StepBuilder::convert_if(const ir::If& expr, Steps& steps) {
+  IfStep step;
+  step.condition = values_.at(expr.condition.get()).at(0);
+  ++position_;
+  use(step.condition);
+  Leaves result = new_leaves(expr.type);
+  step.then_steps = std::make_shared<Steps>();
+  step.else_steps = std::make_shared<Steps>();
+  copy(convert_scope(expr.then_branch, *step.then_steps), result, *step.then_steps);
+  copy(convert_scope(expr.else_branch, *step.else_steps), result, *step.else_steps);
+  steps.push_back({std::move(step)});
+  return result;
+}
+
+StepBuilder::Leaves StepBuilder::convert_loop(const ir::Loop& expr, Steps& steps) {
+  const auto& body = *expr.body.as<ir::Function>();
+  const Leaves initial = values_of(expr.initial);
+  LoopStep step;
+  ++position_;
+  const int start = position_;
+  step.counter = new_leaf({}, dtype::int64_);
+  copy({constant(Tensor::scalar(dtype::int64_, 0))}, {step.counter}, steps);
+  if (expr.trip_count.defined()) step.trip_count = values_.at(expr.trip_count.get()).at(0);
+
+  // Carried values get memory of their own, which each iteration overwrites at its end.
+  Leaves carried;
+  for (const Leaf& leaf : initial) carried.push_back(new_leaf(leaf.shape, leaf.dtype));
+  copy(initial, carried, steps);
+  std::vector<const TensorType*> result_types = flatten(expr.type);
+  Leaves stacked;
+  for (size_t i = carried.size(); i < result_types.size(); ++i) {
+    const TensorType& type = *result_types[i];
+    const std::optional<std::string> rows = type.shape[0].as_symbol();
+    const bool known = !rows || std::find(program_->symbols.begin(), program_->symbols.end(), *rows) != program_->symbols.end() || late_bounds_.count(*rows);
+    if (!known) {
+      if (!step.trip_count || expr.condition.defined()) {
+        fail(ErrorCode::CodegenUnsupported, "a loop stacks values, but its number of iterations has no bound before it runs");
+      }
+      if (std::find(program_->late_symbols.begin(), program_->late_symbols.end(), *rows) == program_->late_symbols.end()) {
+        program_->late_symbols.push_back(*rows);
+        steps.push_back({BindStep{*rows, *step.trip_count}});
+      }
+    }
+    stacked.push_back(new_leaf(type.shape, type.dtype));
+    if (!known) {
+      storages_[stacked.back().storage].kind = Storage::Kind::Dynamic;
+      steps.push_back({AllocateStep{stacked.back().storage}});
+    }
+  }
+
+  Leaves args = {step.counter};
+  args.insert(args.end(), carried.begin(), carried.end());
+  if (expr.condition.defined()) {
+    step.condition = new_leaf({}, dtype::bool_);
+    step.condition_steps = std::make_shared<Steps>();
+    Leaves value = call_function(*expr.condition.as<ir::Function>(), args, *step.condition_steps);
+    copy(value, {*step.condition}, *step.condition_steps);
+  }
+  step.body = std::make_shared<Steps>();
+  Leaves results = call_function(body, args, *step.body);
+  for (size_t i = 0; i < stacked.size(); ++i) {
+    ++position_;
+    const Leaf& from = results[carried.size() + i];
+    use({from, stacked[i], step.counter});
+    step.body->push_back({StackStep{from, stacked[i], step.counter}});
+  }
+  // Two steps, since a result may be another carried value: all are saved before the first is overwritten.
+  Leaves next(results.begin(), results.begin() + carried.size());
+  Leaves saved;
+  for (const Leaf& leaf : next) {
+    const bool is_carried = std::any_of(carried.begin(), carried.end(), [&](const Leaf& c) { return c.storage == leaf.storage; });
+    saved.push_back(is_carried ? new_leaf(leaf.shape, leaf.dtype) : leaf);
+    if (is_carried) copy({leaf}, {saved.back()}, *step.body);
+  }
+  copy(saved, carried, *step.body);
+
+  ++position_;
+  use(carried);
+  use(stacked);
+  use(step.counter);
+  if (step.condition) use(*step.condition);
+  if (step.trip_count) use(*step.trip_count);
+  // Whatever the loop reads from outside must outlive its last iteration.
+  for (Storage& storage : storages_) {
+    if (storage.first < start && storage.last >= start) storage.last = position_;
+  }
+  steps.push_back({std::move(step)});
+  carried.insert(carried.end(), stacked.begin(), stacked.end());
+  return carried;
+}
+
+Leaf StepBuilder::constant(const Tensor& value) {
+  auto [found, added] = constant_storage_.try_emplace(value.data(), static_cast<int>(storages_.size()));
+  if (added) {
+    Storage storage;
+    storage.kind = Storage::Kind::Constant;
+    storage.index = static_cast<int>(program_->constants.size());
+    storages_.push_back(storage);
+    program_->constants.push_back(value);
+  }
+  return {found->second, to_shape(value.shape()), value.dtype()};
+}
+
+Leaf StepBuilder::new_leaf(const Shape& shape, DType dtype) {
+  Storage storage;
+  storage.bytes = bytes_of(upper_bound(shape), dtype);
+  storage.first = storage.last = position_;
+  storages_.push_back(storage);
+  return {static_cast<int>(storages_.size()) - 1, shape, dtype};
+}
+
+StepBuilder::Leaves StepBuilder::new_leaves(const Type& type) {
+  Leaves leaves;
+  for (const TensorType* leaf : flatten(type)) leaves.push_back(new_leaf(leaf->shape, leaf->dtype));
+  return leaves;
+}
+
+void StepBuilder::copy(const Leaves& from, const Leaves& to, Steps& steps) {
+  TREADLE_CHECK(from.size() == to.size());
+  ++position_;
+  for (size_t i = 0; i < from.size(); ++i) {
+    use(from[i]);
+    use(to[i]);
+    steps.push_back({CopyStep{from[i], to[i]}});
+  }
+}
+
+void StepBuilder::use(const Leaf& leaf) { storages_[leaf.storage].last = position_; }
+
+void StepBuilder::use(const Leaves& leaves) {
+  for (const Leaf& leaf : leaves) use(leaf);
+}
+
+Dim StepBuilder::upper_bound(const Dim& dim) const { return late_bounds_.empty() ? dim : dim.substitute(late_bounds_); }
+
+Shape StepBuilder::upper_bound(const Shape& shape) const {
+  Shape bound;
+  for (const Dim& dim : shape) bound.push_back(upper_bound(dim));
+  return bound;
+}
+
+}  // namespace treadle::lower

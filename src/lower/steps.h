@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of a program before its memory is placed: what `main` will do, in order, on values that have no address yet.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ir/op.h"
+#include "loop/stmt.h"
+#include "type/type.h"
+
+namespace treadle::lower {
+
+// A piece of memory that values live in.
+struct Storage {
+  enum class Kind { Input, Output, Constant, Arena, Dynamic };
+  Kind kind = Kind::Arena;
+  int index = -1;        // of the input, output or constant
+  Dim bytes;
+  int first = 0, last = 0;  // steps between which an Arena buffer is alive
+};
+
+// One tensor: where it lives, and how it is seen.
+struct Leaf {
+  int storage;
+  Shape shape;
+  DType dtype;
+};
+
+struct Step;
+using Steps = std::vector<Step>;
+
+struct KernelStep {
+  std::string function;
+  std::vector<Leaf> buffers;        // inputs, then outputs
+  std::vector<loop::Expr> scalars;
+  int call;                         // number for profiles
+  int position;                     // of this step, for lifetimes
+  std::vector<int> may_overwrite;   // inputs whose memory the one output may take over
+};
+
+struct RuntimeStep {
+  ir::RuntimeCall kernel;
+  std::vector<Leaf> inputs, outputs;
+  int call;
+};
+
+struct CopyStep {
+  Leaf from, to;
+};
+
+struct IfStep {
+  Leaf condition;
+  std::shared_ptr<Steps> then_steps, else_steps;
+};
+
+// while (i < trip_count && condition) { body }; `counter` holds i (int64), set to 0 before.
+struct LoopStep {
+  Leaf counter;
+  std::optional<Leaf> trip_count, condition;
+  std::shared_ptr<Steps> condition_steps;  // compute `condition`; run before the first and after each iteration
+  std::shared_ptr<Steps> body;
+};
+
+// Copies one iteration's value into row `counter` of the stacked output.
+struct StackStep {
+  Leaf from, to, counter;
+};
+
+// Binds a late symbol to the value of an int64 scalar.
+struct BindStep {
+  std::string symbol;
+  Leaf value;
+};
+
+// A Dynamic storage begins to exist: its size is known only now.
+struct AllocateStep {
+  int storage;
+};
+
+struct Step {
+  std::variant<KernelStep, RuntimeStep, CopyStep, IfStep, LoopStep, StackStep, BindStep, AllocateStep> what;
+};
+
+}  // namespace treadle::lower

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/run_state.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "runtime/kernels/kernels.h"
+#include "runtime/thread_pool.h"
+
+namespace treadle {
+
+RunState::RunState() {
+  context_.abi_version = TREADLE_ABI_VERSION;
+  context_.owner = this;
+  context_.parallel_for = parallel_for;
+  context_.allocate = allocate;
+  context_.release = release;
+  context_.runtime_kernel = [](TreadleContext*, const char* name) { return find_runtime_kernel(name); };
+  context_.fail = fail;
+}
+
+RunState::~RunState() {
+  for (const Block& block : blocks_) std::free(block.data);
+}
+
+void RunState::begin(int max_threads, std::vector<KernelTime>* profile_times) {
+  const int threads = thread_pool::num_threads();
+  context_.num_threads = static_cast<uint32_t>(max_threads > 0 ? std::min(max_threads, threads) : threads);
+  profile_ = profile_times;
+  if (profile_) kernel_starts_.resize(profile_->size());
+  context_.profile = profile_ ? profile : nullptr;
+  message_.clear();
+}
+
+void RunState::end() {
+  std::erase_if(blocks_, [](Block& block) {
+    if (!block.used) {
+      std::free(block.data);
+      return true;
+    }
+    block.in_use = block.used = false;
+    return false;
+  });
+  profile_ = nullptr;
+}
+
+void* RunState::arena(int64_t bytes) {
+  if (bytes <= 0) return nullptr;
+  if (!arena_.defined() || arena_.size() < bytes) {
+    arena_ = Tensor();  // the old one first: both need not fit
+    arena_ = Tensor(dtype::uint8_, {bytes});
+  }
+  return arena_.data();
+}
+
+int32_t RunState::parallel_for(TreadleContext* context, TreadleParallelBody body, void* closure,
+                               int64_t extent) noexcept {
+  struct Loop {
+    TreadleContext* context;
+    TreadleParallelBody body;
+    void* closure;
+  } loop{context, body, closure};
+  auto run = [](void* data, int64_t begin, int64_t end) {
+    const Loop& l = *static_cast<const Loop*>(data);
+    return l.body(l.context, l.closure, begin, end);
+  };
+  return thread_pool::parallel_for(extent, static_cast<int>(context->num_threads), run, &loop);
+}
+
+// The smallest free block that is at most twice too large, else a new one.
+void* RunState::allocate(TreadleContext* context, int64_t bytes) noexcept {
+  if (bytes < 0 || bytes > INT64_MAX / 4) return nullptr;
+  const size_t size = (static_cast<size_t>(bytes) + kAlignment) / kAlignment * kAlignment;
+  RunState& state = of(context);
+  std::lock_guard lock(state.mutex_);
+  Block* best = nullptr;
+  for (Block& block : state.blocks_) {
+    if (block.in_use || block.bytes < size || block.bytes > 2 * size) continue;
+    if (!best || block.bytes < best->bytes) best = &block;
+  }
+  if (best) {
+    best->in_use = best->used = true;
+    return best->data;
+  }
+  void* data = std::aligned_alloc(kAlignment, size);
+  if (!data) return nullptr;
+  try {
+    state.blocks_.push_back({data, size, true, true});
+  } catch (...) {
+    std::free(data);
+    return nullptr;
+  }
+  return data;
+}
+
+void RunState::release(TreadleContext* context, void* memory) noexcept {
+  RunState& state = of(context);
+  std::lock_guard lock(state.mutex_);
+  for (Block& block : state.blocks_) {
+    if (block.data == memory) block.in_use = false;
+  }
+}
+
+int32_t RunState::fail(TreadleContext* context, const char* message) noexcept {
+  RunState& state = of(context);
+  std::lock_guard lock(state.mutex_);
+  try {
+    if (state.message_.empty()) state.message_ = message;
+  } catch (...) {  // no memory for the message: the code alone tells
+  }
+  return 1;
+}
+
+void RunState::profile(TreadleContext* context, int32_t kernel, int32_t begin) noexcept {
+  RunState& state = of(context);
+  const auto now = std::chrono::steady_clock::now();
+  if (kernel < 0 || static_cast<size_t>(kernel) >= state.profile_->size()) return;
+  if (begin) {
+    state.kernel_starts_[kernel] = now;
+    return;
+  }
+  KernelTime& time = (*state.profile_)[kernel];
+  time.calls += 1;
+  time.nanoseconds += std::chrono::duration_cast<std::chrono::nanoseconds>(now - state.kernel_starts_[kernel]).count();
+}
+
+}  // namespace treadle

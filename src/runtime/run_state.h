@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory and the TreadleContext of one run: what compiled code sees of the runtime. Kept by a session for its next
+// run.
+#pragma once
+
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/tensor.h"
+#include "treadle/abi.h"
+
+namespace treadle {
+
+// Time that a kernel took, over all its calls.
+struct KernelTime {
+  int64_t calls = 0;
+  int64_t nanoseconds = 0;
+};
+
+class RunState {
+ public:
+  RunState();
+  ~RunState();
+  RunState(const RunState&) = delete;
+  RunState& operator=(const RunState&) = delete;
+
+  // Prepares a run. `profile`: null, or one entry per kernel, to which times are added; must outlive the run.
+  void begin(int max_threads, std::vector<KernelTime>* profile);
+  // Takes back what the run did not release; memory that it did not use is freed.
+  void end();
+
+  // 64-byte aligned; contents undefined; grows when needed. Null for 0. Errors: Limit.
+  void* arena(int64_t bytes);
+
+  TreadleContext* context() { return &context_; }
+  // What compiled code said of its failure; empty when it did not.
+  const std::string& message() const { return message_; }
+
+  std::vector<void*> buffers;
+  std::vector<int64_t> scalars;
+  std::vector<int64_t> results;
+
+ private:
+  struct Block {
+    void* data;
+    size_t bytes;
+    bool in_use, used;  // used: in this run
+  };
+
+  static RunState& of(TreadleContext* context) { return *static_cast<RunState*>(context->owner); }
+  static int32_t parallel_for(TreadleContext* context, TreadleParallelBody body, void* closure,
+                              int64_t extent) noexcept;
+  static void* allocate(TreadleContext* context, int64_t bytes) noexcept;
+  static void release(TreadleContext* context, void* memory) noexcept;
+  static int32_t fail(TreadleContext* context, const char* message) noexcept;
+  static void profile(TreadleContext* context, int32_t kernel, int32_t begin) noexcept;
+
+  TreadleContext context_{};
+  Tensor arena_;
+  std::mutex mutex_;           // of blocks_ and message_: bodies of parallel loops may allocate and fail
+  std::vector<Block> blocks_;  // memory for `allocate`, kept for the next run
+  std::string message_;
+  std::vector<KernelTime>* profile_ = nullptr;
+  std::vector<std::chrono::steady_clock::time_point> kernel_starts_;
+};
+
+}  // namespace treadle

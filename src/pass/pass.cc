@@ -67,7 +67,7 @@ const std::vector<std::string>& default_pipeline() {
       "RemoveUnusedFunctions", "Inline", "InferType",  // from here: only main and what recursion needs; every type is known
       "SimplifyInference", "FoldConstant", "CanonicalizeOps", "SimplifyExpr", "EliminateCommonSubexpr",
       "FoldScaleAxis", "FoldConstant", "SimplifyExpr",
-      "AlterOpLayout", "DecomposeOps", "CanonicalizeOps", "SimplifyExpr",  // from here: every operator has a kernel
+      "AlterOpLayout", "SimplifyInference", "CanonicalizeOps", "SimplifyExpr",  // from here: every operator has a kernel
       "FoldConstant", "EliminateCommonSubexpr", "DeadCodeElimination",
       "FuseOps",  // from here: operators occur only inside primitive functions
   };

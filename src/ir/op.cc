@@ -158,7 +158,7 @@ std::vector<const Op*> OpRegistry::all() const {
 
 Type infer_call(const Op& op, const Attrs& attrs, std::vector<Type>& inputs) {
   try {
-    if (inputs.size() != op.inputs.size()) {
+    if (inputs.size() != op.inputs.size() && inputs.size() + op.optional_inputs != op.inputs.size()) {
       fail(ErrorCode::TypeMismatch, "{} takes {} argument{}, but is called with {}", op.name, op.inputs.size(),
            op.inputs.size() == 1 ? "" : "s", inputs.size());
     }

@@ -126,6 +126,7 @@ class Op {
   std::string formula;   // plain text; may be empty
   std::string source;    // what the semantics follow: "Relay 0.16", a paper, a section
   std::vector<InputInfo> inputs;
+  size_t optional_inputs = 0;  // how many of the last inputs may be left out, all together
   bool tuple_input = false;  // the one argument is a tuple: concatenate, stack, einsum
   int num_outputs = 1;       // 0: a tuple whose length depends on attributes (split)
   bool tuple_output = false;
@@ -157,6 +158,8 @@ class OpBuilder {
   OpBuilder& formula(std::string text) { op_->formula = std::move(text); return *this; }
   OpBuilder& source(std::string text) { op_->source = std::move(text); return *this; }
   OpBuilder& input(std::string name, std::string doc) { op_->inputs.push_back({std::move(name), std::move(doc)}); return *this; }
+  // The last inputs, which a call has all or none of.
+  OpBuilder& optional_input(std::string name, std::string doc) { ++op_->optional_inputs; return input(std::move(name), std::move(doc)); }
   OpBuilder& tuple_input(std::string name, std::string doc) { op_->tuple_input = true; return input(std::move(name), std::move(doc)); }
   OpBuilder& outputs(int count) { op_->num_outputs = count; op_->tuple_output = true; return *this; }
   OpBuilder& fusion(FusionKind kind) { op_->fusion = kind; return *this; }

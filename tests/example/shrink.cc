@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shrink.h"
 
-#include "ir/op.h"
+#include "op/relations.h"
 
 namespace treadle::op {
 namespace {
@@ -9,19 +9,16 @@ namespace {
 void shrink_type(ir::Relation& relation) {
   const TensorType* x = relation.tensor(0);
   if (!x) return;  // not known yet: inference comes back
-  if (!x->dtype.is_float())
-    fail(ErrorCode::TypeMismatch, "input is {}, it must be of a float dtype", to_string(x->dtype));
+  if (!x->dtype.is_float()) fail(ErrorCode::TypeMismatch, "input is {}, it must be a float", to_string(x->dtype));
   relation.set_output(relation.input(0));
 }
 
 std::vector<loop::Tensor> shrink_compute(const ir::Call& call, const std::vector<loop::Tensor>& inputs) {
-  const auto& attrs = static_cast<const ShrinkAttrs&>(*call.attrs);
-  const loop::Tensor& x = inputs[0];
-  const auto number = [&](double value) { return loop::constant(value, x.dtype()); };
-  return {loop::compute("shrink", x.shape(), [&](const std::vector<loop::Var>& axes) {
-    const loop::Expr value = x(std::vector<loop::Expr>(axes.begin(), axes.end()));
-    return loop::select(value > number(attrs.lambd), value - number(attrs.bias),
-                        loop::select(value < number(-attrs.lambd), value + number(attrs.bias), number(0)));
+  const auto& attrs = attrs_of<ShrinkAttrs>(call);
+  const auto number = [&](double value) { return loop::constant(value, inputs[0].dtype()); };
+  return {elementwise("shrink", inputs[0], [&](const loop::Expr& x) {
+    return loop::select(x > number(attrs.lambd), x - number(attrs.bias),
+                        loop::select(x < number(-attrs.lambd), x + number(attrs.bias), number(0)));
   })};
 }
 
@@ -31,18 +28,17 @@ ir::Expr shrink(ir::Expr x, double lambd, double bias) {
   auto attrs = ShrinkAttrs::defaults();
   attrs->lambd = lambd;
   attrs->bias = bias;
-  static const ir::Op& op = ir::OpRegistry::instance().get("example.shrink");
-  return ir::call(&op, {std::move(x)}, std::move(attrs));
+  return call_op("example.shrink", {std::move(x)}, std::move(attrs));
 }
 
-void register_shrink() {
-  ir::OpRegistry::instance()
-      .add<ShrinkAttrs>("example.shrink", "example/shrink")
-      .summary("Soft or hard shrinkage: a band around 0 becomes 0.")
+void register_example_shrink(ir::OpRegistry& registry) {
+  registry.add<ShrinkAttrs>("example.shrink", "example/shrink")
+      .summary("Shrinkage: a band around 0 becomes 0, the rest moves towards it.")
       .formula("y = x - bias where x > lambd, x + bias where x < -lambd, 0 elsewhere")
       .source("ONNX Shrink, opset 9")
       .input("x", "any shape, float")
       .fusion(ir::FusionKind::Elementwise)
+      .layout(same_layout)
       .relation(shrink_type)
       .compute(shrink_compute);
 }

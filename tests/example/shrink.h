@@ -6,7 +6,7 @@
 // Source: ONNX Shrink, opset 9.
 #pragma once
 
-#include "ir/expr.h"
+#include "ir/op.h"
 
 namespace treadle::op {
 
@@ -23,6 +23,6 @@ struct ShrinkAttrs : ir::AttrsOf<ShrinkAttrs> {
 // Errors: TypeMismatch when x is no float tensor.
 ir::Expr shrink(ir::Expr x, double lambd, double bias);
 
-void register_shrink();
+void register_example_shrink(ir::OpRegistry& registry);
 
 }  // namespace treadle::op

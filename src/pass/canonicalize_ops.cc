@@ -8,7 +8,7 @@
 namespace treadle::pass {
 
 ir::Module canonicalize_ops(const ir::Module& module, PassContext& context) {
-  return rewrite_calls(module, context, [](const ir::Call& call, const ir::Expr&) {
+  return rewrite_calls(module, context, [](const ir::Call& call, const ir::Expr&, const RewriteInfo&) {
     return call.op()->canonicalise ? call.op()->canonicalise(call) : ir::Expr();
   });
 }

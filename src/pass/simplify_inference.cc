@@ -18,7 +18,7 @@ constexpr int kMaxDepth = 8;  // of decompositions that use decomposed operators
 }  // namespace
 
 ir::Module simplify_inference(const ir::Module& module, PassContext& context) {
-  auto decompose = [](const ir::Call& call, const Expr&) {
+  auto decompose = [](const ir::Call& call, const Expr&, const RewriteInfo&) {
     const ir::Op& op = *call.op();
     return !op.compute && !op.runtime && op.decompose ? op.decompose(call) : Expr();
   };

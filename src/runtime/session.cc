@@ -277,7 +277,7 @@ std::vector<Tensor> Session::run(const std::vector<Tensor>& inputs, const RunOpt
   return outputs;
 }
 
-std::vector<Tensor> Session::run(const std::map<std::string, Tensor>& inputs, const RunOptions& options) {
+std::vector<Tensor> Session::run_named(const std::map<std::string, Tensor>& inputs, const RunOptions& options) {
   std::vector<Tensor> ordered;
   for (const Manifest::TensorInfo& info : manifest().inputs) {
     auto found = inputs.find(info.name);

@@ -47,7 +47,7 @@ class Session {
   // Limit when memory is short.
   std::vector<Tensor> run(const std::vector<Tensor>& inputs, const RunOptions& options = {});
   // By name. Errors: also RuntimeInput for a missing or an unknown name.
-  std::vector<Tensor> run(const std::map<std::string, Tensor>& inputs, const RunOptions& options = {});
+  std::vector<Tensor> run_named(const std::map<std::string, Tensor>& inputs, const RunOptions& options = {});
   // Into memory of the caller; a model without symbols then allocates nothing once it has run as often at the same time
   // before. An output must not overlap an input or another output. Errors: also InvalidArgument for an output that does
   // not fit.

@@ -324,6 +324,7 @@ void register_tensor_transform(ir::OpRegistry& registry) {
       .summary("Sums over the axes along which a smaller shape was stretched.")
       .source("Relay 0.16")
       .input("x", "a shape to which the attribute's shape broadcasts")
+      .optional_input("shape", "the shape as a vector; the attribute counts")
       .fusion(FusionKind::Reduction)
       .relation(collapse_to_relation)
       .decompose(collapse_decompose);

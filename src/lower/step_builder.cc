@@ -61,7 +61,8 @@ KernelTable::Call KernelTable::add(const loop::Function& scheduled) {
     if (loop::structural_equal(known, abstracted.function)) return {known.name, std::move(abstracted.arguments)};
   }
   loop::Function function = std::move(abstracted.function);
-  function.name = fmt::format("{}_{}", function.name, functions_.size());
+  // The name depends on the code alone, so that equal kernels of different models are equal objects.
+  function.name = fmt::format("{}_{:016x}", function.name, hash + std::distance(begin, end));
   by_hash_.emplace(hash, functions_.size());
   functions_.push_back(std::move(function));
   return {functions_.back().name, std::move(abstracted.arguments)};
@@ -71,7 +72,7 @@ Steps StepBuilder::build(const ir::Function& main, Program& program) {
   program_ = &program;
   bind_inputs(main);
   Steps steps;
-  bind_outputs(convert_graph(main.body, steps), steps);
+  bind_outputs(main, convert_graph(main.body, steps), steps);
   program.kernels = kernels_.take();
   return steps;
 }
@@ -101,11 +102,16 @@ void StepBuilder::bind_inputs(const ir::Function& main) {
   program_->symbols.assign(symbols.begin(), symbols.end());
 }
 
-void StepBuilder::bind_outputs(const Leaves& results, Steps& steps) {
+void StepBuilder::bind_outputs(const ir::Function& main, const Leaves& results, Steps& steps) {
+  // Importers name the results in the function's attribute `output_names`.
+  ir::Strings names;
+  if (auto found = main.attrs.find("output_names"); found != main.attrs.end() && std::holds_alternative<ir::Strings>(found->second)) {
+    names = std::get<ir::Strings>(found->second);
+  }
   std::set<int> taken;
   for (size_t i = 0; i < results.size(); ++i) {
     const Leaf& result = results[i];
-    program_->outputs.push_back(make_port(fmt::format("output{}", i), TensorType(result.shape, result.dtype)));
+    program_->outputs.push_back(make_port(i < names.size() ? names[i] : fmt::format("output{}", i), TensorType(result.shape, result.dtype)));
     for (const Dim& dim : program_->outputs.back().bound) {
       for (const std::string& symbol : dim.symbols()) {
         if (std::find(program_->symbols.begin(), program_->symbols.end(), symbol) == program_->symbols.end()) {

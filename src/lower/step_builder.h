@@ -42,7 +42,7 @@ class StepBuilder {
   using Leaves = std::vector<Leaf>;
 
   void bind_inputs(const ir::Function& main);
-  void bind_outputs(const Leaves& results, Steps& steps);
+  void bind_outputs(const ir::Function& main, const Leaves& results, Steps& steps);
   Port make_port(std::string name, const TensorType& type) const;
 
   // The value of `root`; converts what it needs first, without recursion along operands.

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/build.h"
+
+#include <chrono>
+#include <fstream>
+
+#include "codegen/codegen.h"
+#include "driver/cache.h"
+#include "driver/evaluator.h"
+#include "driver/package.h"
+#include "ir/text.h"
+#include "lower/schedule.h"
+#include "op/register.h"
+
+namespace treadle {
+namespace {
+
+class Stopwatch {
+ public:
+  double ms() const { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_).count(); }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+void write_text(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  if (!file.flush()) fail(ErrorCode::Io, "cannot write {}", path);
+}
+
+std::vector<loop::Function> all_functions(const lower::Program& program) {
+  std::vector<loop::Function> functions;
+  for (const loop::Function* function : driver::functions_of(program)) functions.push_back(*function);
+  return functions;
+}
+
+}  // namespace
+
+ir::Module optimize(const ir::Module& module, const BuildOptions& options, BuildReport* report) {
+  op::register_operators();
+  pass::PassContext context;
+  context.opt_level = options.opt_level;
+  context.target = codegen::parse_target(options.target);
+  context.evaluator = driver::compiled_evaluator(options);
+  context.disabled = options.disabled_passes;
+  context.print_before = options.print_before;
+  context.print_after = options.print_after;
+  context.print = options.print;
+  context.verify = options.verify;
+  context.stop_after = options.stop_after;
+  ir::Module result = pass::run_passes(module, pass::default_pipeline(), context);
+  if (report) report->passes = context.times;
+  return result;
+}
+
+lower::Program lower_module(const ir::Module& optimized, const BuildOptions& options, BuildReport* report) {
+  const Stopwatch watch;
+  const Target target = codegen::parse_target(options.target);
+  const bool schedule = options.opt_level > 0;
+  lower::LowerOptions lower_options;
+  lower_options.profile = options.profile;
+  lower_options.in_place = schedule;
+  lower::Program program = lower::lower(
+      optimized,
+      [&](const std::string& name, const std::vector<loop::Tensor>& inputs, const std::vector<loop::Tensor>& outputs) {
+        loop::Function function = schedule ? lower::schedule_function(name, inputs, outputs, target) : loop::lower_naive(name, inputs, outputs);
+        if (options.verify) loop::verify(function);
+        return function;
+      },
+      lower_options);
+  if (options.verify) {
+    for (const loop::Function* function : driver::functions_of(program)) loop::verify(*function);
+  }
+  if (report) {
+    report->lower_ms = watch.ms();
+    report->kernels = program.kernels.size();
+    report->kernel_calls = program.calls.size();
+  }
+  return program;
+}
+
+Artifact build(const ir::Module& module, const BuildOptions& options) {
+  op::register_operators();
+  Artifact artifact;
+  const driver::Cache cache(options);
+  const std::string key = cache.enabled() ? cache.key(module, options) : "";
+  if (cache.enabled()) {
+    if (std::shared_ptr<const Executable> found = cache.find(key)) {
+      artifact.executable_ = std::move(found);
+      artifact.report_.from_cache = true;
+      return artifact;
+    }
+  }
+  const Target target = codegen::parse_target(options.target);
+  BuildReport& report = artifact.report_;
+  const lower::Program program = lower_module(optimize(module, options, &report), options, &report);
+  const Stopwatch codegen_watch;
+  std::vector<codegen::Bytes> objects = driver::compile(program, target, options.opt_level, options.threads);
+  report.codegen_ms = codegen_watch.ms();
+  const Stopwatch link_watch;
+  if (cache.enabled()) cache.store(key, program, objects, target);
+  artifact.executable_ = driver::load(program, std::move(objects), target);
+  report.link_ms = link_watch.ms();
+  return artifact;
+}
+
+void export_module(const ir::Module& module, const std::string& path, EmitKind kind, const BuildOptions& options) {
+  const Target target = codegen::parse_target(options.target);
+  const ir::Module optimized = optimize(module, options);
+  if (kind == EmitKind::Relay) return write_text(path, ir::print(optimized));
+  const lower::Program program = lower_module(optimized, options);
+  codegen::Options codegen_options;
+  codegen_options.opt_level = std::min(options.opt_level, 3);
+  switch (kind) {
+    case EmitKind::Loop: {
+      std::string text;
+      for (const loop::Function& function : all_functions(program)) text += loop::to_string(function) + "\n";
+      return write_text(path, text);
+    }
+    case EmitKind::Llvm: return write_text(path, codegen::emit_llvm(all_functions(program), target, codegen_options));
+    case EmitKind::Assembly: return write_text(path, codegen::emit_assembly(all_functions(program), target, codegen_options));
+    case EmitKind::Object: {
+      const codegen::Bytes object = codegen::emit_object(all_functions(program), target, codegen_options);
+      return write_text(path, std::string(object.begin(), object.end()));
+    }
+    default: driver::write_shared(program, driver::compile(program, target, options.opt_level, options.threads), target, path);
+  }
+}
+
+}  // namespace treadle

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/package.h"
+
+#include <atomic>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <thread>
+
+#include "base/hash.h"
+#include "driver/build.h"
+#include "treadle/abi.h"
+
+namespace treadle::driver {
+namespace {
+
+constexpr int64_t kAlign = static_cast<int64_t>(kAlignment);
+// Functions per object: few, so that threads share the work evenly; more than one, since an object costs a fixed time.
+constexpr size_t kGroup = 4;
+constexpr const char* kAbiSymbol = "treadle_abi_version";
+constexpr const char* kMainSymbol = "treadle_main";
+
+int64_t aligned(int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+
+std::vector<std::string> extent_texts(const Shape& shape) {
+  std::vector<std::string> texts;
+  for (const Dim& dim : shape) texts.push_back(to_string(dim));
+  return texts;
+}
+
+// Upper bound of a late symbol: the extent that stands at its place in some output's bound.
+std::string late_bound(const lower::Program& program, const std::string& symbol) {
+  for (const lower::Port& port : program.outputs) {
+    for (size_t i = 0; i < port.shape.size(); ++i) {
+      if (port.shape[i].as_symbol() == symbol) return to_string(port.bound[i]);
+    }
+  }
+  return "0";  // no output has this extent: nobody outside asks for it
+}
+
+void write_file(const std::string& path, const void* data, size_t bytes) {
+  // Written aside and renamed, so that a reader never sees half a file.
+  const std::string aside = path + ".part";
+  {
+    std::ofstream file(aside, std::ios::binary | std::ios::trunc);
+    file.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
+    if (!file.flush()) fail(ErrorCode::Io, "cannot write {}", path);
+  }
+  std::error_code error;
+  std::filesystem::rename(aside, path, error);
+  if (error) fail(ErrorCode::Io, "cannot write {}: {}", path, error.message());
+}
+
+}  // namespace
+
+std::vector<const loop::Function*> functions_of(const lower::Program& program) {
+  std::vector<const loop::Function*> functions;
+  for (const loop::Function& kernel : program.kernels) functions.push_back(&kernel);
+  for (const loop::Function& part : program.main_parts) functions.push_back(&part);
+  functions.push_back(&program.main);
+  return functions;
+}
+
+std::vector<codegen::Bytes> compile(const lower::Program& program, const Target& target, int opt_level, int threads) {
+  std::vector<std::vector<loop::Function>> groups;
+  size_t next = 0;
+  for (const loop::Function* function : functions_of(program)) {
+    if (next++ % kGroup == 0) groups.emplace_back();
+    groups.back().push_back(*function);
+  }
+  groups.back().back().name = kMainSymbol;
+
+  codegen::Options options;
+  options.opt_level = std::min(opt_level, 3);
+  std::vector<codegen::Bytes> objects(groups.size());
+  std::atomic<size_t> taken{0};
+  std::mutex mutex;
+  std::exception_ptr failure;
+  auto work = [&] {
+    for (size_t i; (i = taken++) < groups.size();) {
+      try {
+        objects[i] = codegen::emit_object(groups[i], target, options);
+      } catch (...) {
+        std::lock_guard lock(mutex);
+        if (!failure) failure = std::current_exception();
+      }
+    }
+  };
+  const size_t count = std::min<size_t>(groups.size(), threads > 0 ? threads : std::max(1u, std::thread::hardware_concurrency()));
+  std::vector<std::thread> pool;
+  for (size_t i = 1; i < count; ++i) pool.emplace_back(work);
+  work();
+  for (std::thread& thread : pool) thread.join();
+  if (failure) std::rethrow_exception(failure);
+  return objects;
+}
+
+Manifest make_manifest(const lower::Program& program, const std::string& target_text, const std::string& constants_file) {
+  Manifest manifest;
+  manifest.abi_version = TREADLE_ABI_VERSION;
+  manifest.name = "main";
+  manifest.target = target_text;
+  for (const lower::Port& port : program.inputs) manifest.inputs.push_back({port.name, port.dtype, extent_texts(port.shape)});
+  for (const lower::Port& port : program.outputs) manifest.outputs.push_back({port.name, port.dtype, extent_texts(port.shape)});
+  for (const std::string& symbol : program.symbols) manifest.symbols.push_back({symbol, ""});
+  for (const std::string& symbol : program.late_symbols) manifest.symbols.push_back({symbol, late_bound(program, symbol)});
+  int64_t offset = 0;
+  for (size_t i = 0; i < program.constants.size(); ++i) {
+    const Tensor& constant = program.constants[i];
+    manifest.constants.push_back({fmt::format("c{}", i), offset, constant.dtype(), constant.shape()});
+    offset = aligned(offset + static_cast<int64_t>(constant.bytes()));
+  }
+  manifest.constants_bytes = offset;
+  manifest.constants_file = constants_file;
+  manifest.arena_bytes = to_string(program.arena);
+  for (const lower::KernelInfo& call : program.calls) {
+    manifest.kernels.push_back({call.name, call.source, fmt::format("{}", call.operations.value_or(0))});
+  }
+  return manifest;
+}
+
+Tensor pack_constants(const lower::Program& program) {
+  int64_t bytes = 0;
+  for (const Tensor& constant : program.constants) bytes = aligned(bytes + static_cast<int64_t>(constant.bytes()));
+  Tensor packed(dtype::uint8_, {bytes});
+  auto* base = static_cast<char*>(packed.data());
+  int64_t offset = 0;
+  for (const Tensor& constant : program.constants) {
+    const auto size = static_cast<int64_t>(constant.bytes());
+    std::memcpy(base + offset, constant.data(), constant.bytes());
+    std::memset(base + offset + size, 0, static_cast<size_t>(aligned(offset + size) - offset - size));
+    offset = aligned(offset + size);
+  }
+  return packed;
+}
+
+std::shared_ptr<const Executable> load(const lower::Program& program, std::vector<codegen::Bytes> objects, const Target& target) {
+  struct Owner {
+    explicit Owner(const Target& target) : jit(target) {}
+    codegen::Jit jit;
+    Tensor constants;
+  };
+  auto owner = std::make_shared<Owner>(target);
+  for (codegen::Bytes& object : objects) owner->jit.add(std::move(object));
+  const auto main = reinterpret_cast<TreadleKernel>(owner->jit.lookup(kMainSymbol));
+  owner->constants = pack_constants(program);
+  return Executable::in_process(make_manifest(program, target.text), main, owner->constants.data(), owner);
+}
+
+void write_shared(const lower::Program& program, std::vector<codegen::Bytes> objects, const Target& target, const std::string& path) {
+  const Tensor constants = pack_constants(program);
+  const bool side_file = static_cast<int64_t>(constants.bytes()) > kSideFileBytes;
+  const std::string side_path = path + ".constants";
+  Manifest manifest = make_manifest(program, target.text, side_file ? std::filesystem::path(side_path).filename().string() : "");
+  if (side_file) {
+    manifest.constants_hash = hash_bytes(constants.data(), constants.bytes());
+    write_file(side_path, constants.data(), constants.bytes());
+  }
+  const std::string json = to_json(manifest);
+  const uint32_t abi = TREADLE_ABI_VERSION;
+  std::vector<std::pair<std::string, std::string_view>> data = {
+      {kAbiSymbol, {reinterpret_cast<const char*>(&abi), sizeof abi}}, {"treadle_manifest", json}};
+  if (!side_file) data.emplace_back("treadle_constants", std::string_view(static_cast<const char*>(constants.data()), constants.bytes()));
+  objects.push_back(codegen::emit_data_object(data, target));
+  std::vector<std::string> exported = {kMainSymbol};
+  for (const auto& [name, bytes] : data) {
+    exported.push_back(name);
+    exported.push_back(name + "_size");
+  }
+  const codegen::Bytes linked = codegen::link_shared(objects, exported, target);
+  write_file(path, linked.data(), linked.size());
+}
+
+}  // namespace treadle::driver

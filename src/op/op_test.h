@@ -2,7 +2,7 @@
 // For tests of operators: evaluates graph expressions with the reference interpreter of the loop IR.
 #pragma once
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <cmath>
 #include <functional>
@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/infer.h"
 #include "ir/visitor.h"
 #include "loop/stmt.h"
 #include "op/register.h"

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "loop/stmt.h"
+#include "loop/text.h"
 
 namespace treadle::loop {
 namespace {
@@ -115,6 +116,12 @@ class CallEach : public ExprVisitor {
 };
 
 }  // namespace
+
+std::vector<Expr> operands(const Expr& expr) {
+  std::vector<Expr> result;
+  each_child(expr, [&](const Expr& child) { result.push_back(child); });
+  return result;
+}
 
 void ExprVisitor::visit(const Expr& expr) {
   if (seen_.emplace(expr.get(), true).second) visit_expr(expr);

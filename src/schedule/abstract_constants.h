@@ -9,8 +9,8 @@
 namespace treadle::schedule {
 
 struct Abstracted {
-  loop::Function function;             // with int64 scalars in place of large constants
-  std::vector<loop::Expr> arguments;   // their values, one per scalar of `function`
+  loop::Function function;            // with int64 scalars in place of large constants
+  std::vector<loop::Expr> arguments;  // their values, one per scalar of `function`
 };
 
 // Replaces constants in loop extents and addresses that do not matter for the quality of the code by scalars.

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each primitive, interpreted against the nest without a schedule, for extents that divide and that do not.
+#include "schedule/schedule.h"
+
+#include "schedule/testing.h"
+
+namespace treadle::schedule {
+namespace {
+
+using namespace loop;  // NOLINT(google-build-using-namespace)
+using testing::expect_same;
+using T = loop::Tensor;
+
+struct Matmul {
+  explicit Matmul(Expr m = 13, Expr n = 37, Expr k = 11) {
+    a = placeholder("a", {m, k}, dtype::float32_);
+    b = placeholder("b", {k, n}, dtype::float32_);
+    c = reduce("c", {m, n}, ReduceOp::Sum, {k},
+               [&](const auto& i, const auto& r) { return a(i[0], r[0]) * b(r[0], i[1]); });
+    d = compute("d", {m, n},
+                [&](const auto& i) { return max(c(i[0], i[1]) + a(i[0], 0), float_imm(0, dtype::float32_)); });
+  }
+  T a, b, c, d;
+};
+
+void check(Schedule& s, const std::vector<T>& inputs, const std::vector<T>& outputs,
+           const std::map<std::string, int64_t>& symbols = {}) {
+  const Function lowered = s.lower();
+  expect_same(lowered, inputs, outputs, symbols, false);
+  expect_same(finish(lowered), inputs, outputs, symbols, true);
+}
+
+TEST(Schedule, SplitReorderFuse) {
+  for (Tail tail : {Tail::Guard, Tail::Even, Tail::ShiftInwards}) {
+    for (int64_t factor : {1, 4, 5, 13}) {
+      Matmul m;
+      Schedule s("f", {m.a, m.b}, {m.c});
+      Stage& c = s.stage(m.c);
+      const auto [xo, xi] = c.split(c.axis(0), factor, tail);
+      const auto [ko, ki] = c.split(c.reduce_axis(0), 3, tail == Tail::ShiftInwards ? Tail::Guard : tail);
+      c.reorder({ko, c.axis(1), ki, xi});
+      check(s, {m.a, m.b}, {m.c});
+    }
+  }
+}
+
+TEST(Schedule, FusedLoopIsSplitAgain) {
+  Matmul m;
+  Schedule s("f", {m.a, m.b}, {m.c, m.d});
+  Stage& c = s.stage(m.c);
+  const Var f = c.fuse(c.axis(0), c.axis(1));
+  const auto [fo, fi] = c.split(f, 16);
+  c.parallel(fo);
+  c.vectorize(fi);
+  c.reorder({fo, c.reduce_axis(0), fi});
+  check(s, {m.a, m.b}, {m.c, m.d});
+}
+
+TEST(Schedule, MicroKernelWithEpilogue) {
+  for (Tail tail : {Tail::Guard, Tail::Even, Tail::ShiftInwards}) {
+    for (int64_t rows : {4, 6}) {
+      Matmul m;
+      Schedule s("f", {m.a, m.b}, {m.d});
+      Stage& d = s.stage(m.d);
+      const auto [x, y, xi, yi] = d.tile(d.axis(0), d.axis(1), rows, 8, tail);
+      d.parallel(x);
+      d.unroll(xi);
+      d.vectorize(yi);
+      Stage& c = s.stage(m.c);
+      c.compute_at(d, y, Scope::Local);
+      const auto [ko, ki] = c.split(c.reduce_axis(0), 4);
+      c.reorder({ko, ki, c.axis(0), c.axis(1)});
+      c.unroll(c.axis(0));
+      c.vectorize(c.axis(1));
+      check(s, {m.a, m.b}, {m.d});
+    }
+  }
+}
+
+TEST(Schedule, SymbolicExtents) {
+  for (Tail tail : {Tail::Guard, Tail::Even}) {
+    for (int64_t size : {0, 1, 3, 8, 17}) {
+      Matmul m(symbol_var("M"), symbol_var("N"), symbol_var("K"));
+      Schedule s("f", {m.a, m.b}, {m.d});
+      Stage& d = s.stage(m.d);
+      const auto [x, y, xi, yi] = d.tile(d.axis(0), d.axis(1), 4, 8, tail);
+      d.parallel(x);
+      d.unroll(xi);
+      d.vectorize(yi);
+      Stage& c = s.stage(m.c);
+      c.compute_at(d, y, Scope::Local);
+      c.reorder({c.reduce_axis(0), c.axis(0), c.axis(1)});
+      c.unroll(c.axis(0));
+      c.vectorize(c.axis(1));
+      check(s, {m.a, m.b}, {m.d}, {{"M", size}, {"N", 2 * size + 1}, {"K", 5}});
+    }
+  }
+}
+
+TEST(Schedule, CacheWriteAndPack) {
+  Matmul m;
+  Schedule s("f", {m.a, m.b}, {m.c});
+  Stage& c = s.stage(m.c);
+  Stage& acc = s.cache_write(c);
+  const auto [y, yi] = c.split(c.axis(1), 16);
+  c.reorder({y, c.axis(0), yi});
+  c.vectorize(yi);
+  acc.compute_at(c, c.axis(0), Scope::Local);
+  acc.reorder({acc.reduce_axis(0), acc.axis(0), acc.axis(1)});
+  acc.vectorize(acc.axis(1));
+  const Expr n = 37;
+  Stage& packed = s.pack(
+      m.b->buffer, {&acc}, {3, 11, 16},
+      [&](const auto& p) {
+        const Expr column = p[0] * 16 + p[2];
+        return select(column < n, m.b(p[1], column), float_imm(0, dtype::float32_));
+      },
+      [](const auto& i) { return std::vector<Expr>{floordiv(i[1], 16), i[0], floormod(i[1], 16)}; });
+  packed.compute_at(c, y);
+  packed.vectorize(packed.axis(2));
+  Stage& rows = s.cache_read(m.a->buffer, {&acc});
+  rows.compute_at(c, c.axis(0));
+  check(s, {m.a, m.b}, {m.c});
+}
+
+TEST(Schedule, ComputeAtThroughWindow) {
+  const T x = placeholder("x", {9, 14}, dtype::float32_);
+  const T padded = compute("padded", {11, 16}, [&](const auto& i) {
+    const Expr inside = i[0] >= 1 && i[0] < 10 && i[1] >= 1 && i[1] < 15;
+    return select(inside, x(i[0] - 1, i[1] - 1), float_imm(0, dtype::float32_));
+  });
+  const T y = reduce("y", {9, 14}, ReduceOp::Max, {3, 3},
+                     [&](const auto& i, const auto& k) { return padded(i[0] + k[0], i[1] + k[1]); });
+  for (int place = 0; place < 3; ++place) {
+    Schedule s("f", {x}, {y});
+    Stage& out = s.stage(y);
+    const auto [h, w, hi, wi] = out.tile(out.axis(0), out.axis(1), 4, 4);
+    out.parallel(h);
+    out.reorder({out.reduce_axis(0), out.reduce_axis(1), hi, wi});
+    out.vectorize(wi);
+    out.unroll(out.reduce_axis(1));
+    Stage& p = s.stage(padded);
+    const auto [po, pi] = p.split(p.axis(1), 4);
+    p.vectorize(pi);
+    if (place == 1) p.compute_at(out, h);
+    if (place == 2) p.compute_at(out, w);
+    check(s, {x}, {y});
+  }
+  Schedule s("f", {x}, {y});
+  s.stage(padded).compute_inline();
+  s.stage(y).vectorize(s.stage(y).axis(1));
+  s.stage(y).reorder({s.stage(y).reduce_axis(0), s.stage(y).reduce_axis(1), s.stage(y).axis(1)});
+  check(s, {x}, {y});
+}
+
+TEST(Schedule, ChainOfStagesInOneRow) {
+  const Expr n = symbol_var("N");
+  const T x = placeholder("x", {n, 21}, dtype::float32_);
+  const T top = reduce("top", {n}, ReduceOp::Max, {21}, [&](const auto& i, const auto& k) { return x(i[0], k[0]); });
+  const T e = compute("e", {n, 21}, [&](const auto& i) { return x(i[0], i[1]) - top(i[0]); });
+  const T sum = reduce("sum", {n}, ReduceOp::Sum, {21}, [&](const auto& i, const auto& k) { return e(i[0], k[0]); });
+  const T y = compute("y", {n, 21}, [&](const auto& i) { return e(i[0], i[1]) * sum(i[0]); });
+  for (int64_t size : {0, 1, 5}) {
+    Schedule s("f", {x}, {y});
+    Stage& out = s.stage(y);
+    out.parallel(out.axis(0));
+    const auto [yo, yi] = out.split(out.axis(1), 8);
+    out.vectorize(yi);
+    for (const T& t : {top, e, sum}) s.stage(t).compute_at(out, out.axis(0));
+    s.stage(top).vectorize_reduction(s.stage(top).reduce_axis(0), 4, 2);
+    s.stage(sum).vectorize_reduction(s.stage(sum).reduce_axis(0), 8, 1);
+    check(s, {x}, {y}, {{"N", size}});
+  }
+}
+
+TEST(Schedule, SplitIntoParts) {
+  for (int64_t extent : {1, 3, 8, 21}) {
+    const T x = placeholder("x", {extent}, dtype::float32_);
+    const T y = compute("y", {extent}, [&](const auto& i) { return x(i[0]) + x(i[0]); });
+    Schedule s("f", {x}, {y});
+    const auto [o, i] = s.stage(y).split_parts(s.stage(y).axis(0), 4);
+    const auto [io, ii] = s.stage(y).split(i, 2);
+    s.stage(y).parallel(o);
+    s.stage(y).vectorize(ii);
+    check(s, {x}, {y});
+  }
+}
+
+template <typename F>
+void expect_invalid(F&& f, const std::string& part) {
+  try {
+    f();
+    FAIL() << "nothing is thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::ScheduleInvalid);
+    EXPECT_NE(error.message().find(part), std::string::npos) << error.message();
+  }
+}
+
+TEST(Schedule, Errors) {
+  Matmul m;
+  Schedule s("f", {m.a, m.b}, {m.d});
+  Stage &c = s.stage(m.c), &d = s.stage(m.d);
+  expect_invalid([&] { c.split(d.axis(0), 4); }, "no loop of it");
+  expect_invalid([&] { c.split(c.axis(0), 0); }, "at least 1");
+  expect_invalid([&] { c.split(c.reduce_axis(0), 4, Tail::ShiftInwards); }, "twice");
+  expect_invalid([&] { c.parallel(c.reduce_axis(0)); }, "depend");
+  expect_invalid([&] { c.fuse(c.axis(0), c.reduce_axis(0)); }, "follow");
+  expect_invalid([&] { c.fuse(c.axis(1), c.reduce_axis(0)); }, "only one");
+  expect_invalid([&] { c.compute_inline(); }, "reduction");
+  expect_invalid([&] { d.compute_inline(); }, "output");
+  expect_invalid([&] { d.compute_at(c, c.axis(0)); }, "output");
+  expect_invalid([&] { c.reorder({c.axis(0), c.axis(0)}); }, "twice");
+  expect_invalid([&] { c.vectorize_reduction(c.axis(0), 4, 1); }, "innermost");
+  expect_invalid(
+      [&] {
+        d.split(d.axis(0), 64, Tail::ShiftInwards);
+        s.lower();
+      },
+      "at least its factor");
+}
+
+}  // namespace
+}  // namespace treadle::schedule

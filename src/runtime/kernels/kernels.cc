@@ -13,7 +13,6 @@ constexpr Entry kEntries[] = {
 #define TREADLE_RUNTIME_KERNEL(name) {#name, kernels::name},
 #include "runtime/kernels/kernels.def"
 #undef TREADLE_RUNTIME_KERNEL
-    {"", nullptr},
 };
 
 }  // namespace

@@ -1,209 +1,207 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests of operators: evaluates graph expressions with the reference interpreter of the loop IR.
+// For tests: the value of an expression of the graph IR, operator by operator. A call is computed by its tensor
+// expressions through lower_naive and the interpreter of the loop IR, or by its decomposition, or by a runtime kernel
+// where a test supplies them.
 #pragma once
 
-#include <gmock/gmock.h>
-
-#include <cmath>
 #include <functional>
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
-#include "ir/infer.h"
+#include "ir/op.h"
 #include "ir/visitor.h"
 #include "loop/stmt.h"
 #include "op/register.h"
-#include "op/relations.h"
 
-namespace treadle::op::testing {
+namespace treadle::op::test {
 
-using Values = std::map<const ir::ExprNode*, Tensor>;
+using Values = std::vector<Tensor>;  // a tuple's tensors, flattened
+using Symbols = std::map<std::string, int64_t>;
 
-// Evaluates expressions of Vars, Constants, operator Calls, Tuples and TupleGetItems.
+// Runs a kernel of the runtime: `outputs` are allocated; gives the kernel's results. Folders left of runtime/kernels
+// leave it empty.
+using KernelRunner = std::function<std::vector<int64_t>(const ir::RuntimeCall&, const Values& inputs, Values& outputs)>;
+
+inline void bind(const Shape& shape, const std::vector<int64_t>& extents, Symbols& symbols) {
+  TREADLE_CHECK(shape.size() == extents.size(), "shape {} for rank {}", to_string(shape), extents.size());
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (const auto name = shape[i].as_symbol()) symbols.emplace(*name, extents[i]);
+  }
+}
+
+inline std::vector<int64_t> extents_of(const Shape& shape, const Symbols& symbols) {
+  std::vector<int64_t> result;
+  for (const Dim& dim : shape) result.push_back(dim.evaluate(symbols));
+  return result;
+}
+
+inline std::vector<const TensorType*> tensors_of(const Type& type) {
+  if (const TensorType* tensor = as_tensor(type)) return {tensor};
+  std::vector<const TensorType*> result;
+  TREADLE_CHECK(as_tuple(type) != nullptr, "type {}", to_string(type));
+  for (const Type& field : as_tuple(type)->fields) result.push_back(as_tensor(field));
+  return result;
+}
+
 class Evaluator {
  public:
-  // `inputs`: a tensor for every Var. Symbols of the Vars' types are bound by the tensors' extents.
-  explicit Evaluator(Values inputs) : inputs_(std::move(inputs)) {
-    for (const auto& [node, tensor] : inputs_) {
-      const TensorType* type = as_tensor(node->type);
-      for (size_t i = 0; type && i < type->shape.size(); ++i) {
-        if (const auto name = type->shape[i].as_symbol()) symbols_[*name] = tensor.shape()[i];
-      }
-    }
+  explicit Evaluator(KernelRunner kernels = {}) : kernels_(std::move(kernels)) {}
+
+  void set(const ir::Expr& var, const Tensor& value) {
+    if (const TensorType* type = as_tensor(var.type())) bind(type->shape, value.shape(), symbols_);
+    keep_[var.get()] = var;
+    memo_[var.get()] = {value};
   }
 
-  std::vector<Tensor> evaluate(const ir::Expr& root) {
+  Values evaluate(const ir::Expr& root) {
     ir::post_order(root, [&](const ir::Expr& expr) {
-      if (!results_.count(expr.get()) && expr.kind() != ir::ExprKind::Op) results_[expr.get()] = evaluate_node(expr);
+      if (memo_.contains(expr.get())) return;
+      if (const auto* let = expr.as<ir::Let>(); let) {
+        memo_[expr.get()] = memo_.at(let->body.get());
+      } else if (expr.kind() == ir::ExprKind::Var || expr.kind() == ir::ExprKind::Op) {
+        return;  // a bound variable gets its value with its binding
+      } else {
+        memo_[expr.get()] = value_of(expr);
+      }
+      keep_[expr.get()] = expr;
     });
-    return results_.at(root.get());
+    return memo_.at(root.get());
   }
+
+  const Symbols& symbols() const { return symbols_; }
 
  private:
-  std::vector<Tensor> evaluate_node(const ir::Expr& expr) {
-    if (expr.as<ir::Var>()) return {inputs_.at(expr.get())};
+  Values value_of(const ir::Expr& expr) {
     if (const auto* constant = expr.as<ir::Constant>()) return {constant->value};
-    if (const auto* item = expr.as<ir::TupleGetItem>())
-      return {results_.at(item->tuple.get()).at(static_cast<size_t>(item->index))};
-    if (const auto* tuple = expr.as<ir::Tuple>()) return flat(tuple->fields);
-    const auto* call = expr.as<ir::Call>();
-    TREADLE_CHECK(call && call->op(), "not an operator call");
-    if (!call->op()->compute) {
-      TREADLE_CHECK(call->op()->decompose, "{} has neither compute nor decompose", call->op()->name);
-      return evaluate(call->op()->decompose(*call));
+    if (const auto* tuple = expr.as<ir::Tuple>()) {
+      Values result;
+      for (const ir::Expr& field : tuple->fields) {
+        for (const Tensor& value : memo_.at(field.get())) result.push_back(value);
+      }
+      return result;
     }
-    return compute(*call, flat(call->args));
+    if (const auto* item = expr.as<ir::TupleGetItem>()) return {memo_.at(item->tuple.get()).at(item->index)};
+    const auto* call = expr.as<ir::Call>();
+    TREADLE_CHECK(call && call->op(), "the evaluator of the tests does not know this kind of expression");
+    Values inputs;
+    for (const ir::Expr& arg : call->args) {
+      for (const Tensor& value : memo_.at(arg.get())) inputs.push_back(value);
+    }
+    const ir::Op& op = *call->op();
+    if (op.compute) return run_compute(*call, inputs);
+    if (op.runtime && kernels_) return run_kernel(*call, inputs);
+    TREADLE_CHECK(op.decompose != nullptr, "operator {} needs a runtime kernel", op.name);
+    const ir::Expr simpler = op.decompose(*call);
+    TREADLE_CHECK(equal(simpler.type(), call->type), "{} decomposes into {} instead of {}", op.name,
+                  to_string(simpler.type()), to_string(call->type));
+    return Evaluator::evaluate(simpler);
   }
 
-  std::vector<Tensor> flat(const std::vector<ir::Expr>& exprs) {
-    std::vector<Tensor> result;
-    for (const ir::Expr& e : exprs) {
-      for (const Tensor& t : results_.at(e.get())) result.push_back(t);
-    }
+  Values allocate(const Type& type) const {
+    Values result;
+    for (const TensorType* tensor : tensors_of(type))
+      result.emplace_back(tensor->dtype, extents_of(tensor->shape, symbols_));
     return result;
   }
 
-  std::vector<Tensor> compute(const ir::Call& call, const std::vector<Tensor>& args) {
-    std::vector<loop::Tensor> inputs;
-    for (const TensorType* type : input_types(call)) {
-      inputs.push_back(
-          loop::placeholder("x" + std::to_string(inputs.size()), loop::to_exprs(type->shape), type->dtype));
-    }
-    const std::vector<loop::Tensor> outputs = call.op()->compute(call, inputs);
-    const loop::Function function = loop::lower_naive("test", inputs, outputs);
-    loop::verify(function);
-    std::vector<Tensor> tensors = args, results;
-    for (const TensorType* type : output_types(call)) {
-      std::vector<int64_t> shape;
-      for (const Dim& dim : type->shape) shape.push_back(dim.evaluate(symbols_));
-      results.emplace_back(type->dtype, shape);
-    }
-    EXPECT_EQ(outputs.size(), results.size());
-    for (size_t i = 0; i < outputs.size(); ++i) EXPECT_EQ(to_string(outputs[i].dtype()), to_string(results[i].dtype()));
-    tensors.insert(tensors.end(), results.begin(), results.end());
-    std::vector<int64_t> scalars;
-    for (const loop::Var& scalar : function.scalars) scalars.push_back(symbols_.at(scalar.name()));
-    loop::interpret(function, tensors, scalars);
-    return results;
-  }
-
-  Values inputs_;
-  std::map<std::string, int64_t> symbols_;
-  std::map<const ir::ExprNode*, std::vector<Tensor>> results_;
-};
-
-inline ir::Expr var(std::string name, Shape shape, DType dtype = dtype::float32_) {
-  register_operators();
-  return ir::var(std::move(name), tensor_type(std::move(shape), dtype));
-}
-
-// The outputs of an operator by name on these tensors.
-inline std::vector<Tensor> run_all(std::string_view op, const std::vector<Tensor>& inputs,
-                                   const ir::AttrMap& attrs = {}) {
-  register_operators();
-  std::vector<ir::Expr> args;
-  Values values;
-  for (const Tensor& tensor : inputs) {
-    args.push_back(var("x" + std::to_string(args.size()), to_shape(tensor.shape()), tensor.dtype()));
-    values[args.back().get()] = tensor;
-  }
-  return Evaluator(values).evaluate(ir::call(op, args, attrs));
-}
-
-inline Tensor run(std::string_view op, const std::vector<Tensor>& inputs, const ir::AttrMap& attrs = {}) {
-  return run_all(op, inputs, attrs).at(0);
-}
-
-inline Tensor run(const ir::Expr& expr, const Values& values) { return Evaluator(values).evaluate(expr).at(0); }
-
-// The type text of a call on Vars of these types; "" when it is not known.
-inline std::string type_of(std::string_view op, const std::vector<Type>& types, const ir::AttrMap& attrs = {}) {
-  register_operators();
-  std::vector<ir::Expr> args;
-  for (const Type& type : types) args.push_back(ir::var("x" + std::to_string(args.size()), type));
-  const ir::Expr call = ir::call(op, args, attrs);
-  return call.type() ? to_string(call.type()) : "";
-}
-
-// The whole text of the error that `f` throws; fails the test when it throws none, or another kind.
-inline std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "no error";
-  return "";
-}
-
-// Values that differ from element to element, in -2 … 2 (integers: -4 … 4; unsigned: 0 … 8), the same for the same
-// seed.
-inline Tensor pattern(DType dtype, const std::vector<int64_t>& shape, int seed = 1) {
-  Tensor tensor(dtype, shape);
-  uint64_t state = 0x9e3779b97f4a7c15ULL * static_cast<uint64_t>(seed + 1);
-  visit(dtype, [&]<typename T>() {
-    for (T& value : tensor.values<T>()) {
-      state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-      const double unit = static_cast<double>(state >> 40) / static_cast<double>(1 << 24);
-      if (dtype.is_float())
-        value = static_cast<T>(static_cast<float>(4 * unit - 2));
-      else if (dtype.is_bool())
-        value = static_cast<T>(unit < 0.5);
-      else
-        value = static_cast<T>(static_cast<int>(9 * unit) - (dtype.is_int() ? 4 : 0));
-    }
-  });
-  return tensor;
-}
-
-// Fails unless shapes are equal and values too within rtol and atol; NaN equals NaN.
-inline void expect_close(const Tensor& actual, const Tensor& expected, double rtol = 1e-5, double atol = 1e-6) {
-  ASSERT_EQ(actual.shape(), expected.shape());
-  int shown = 0;
-  for (int64_t i = 0; i < actual.size() && shown < 4; ++i) {
-    const double a = actual.at(i), e = expected.at(i);
-    const bool same = a == e || (std::isnan(a) && std::isnan(e)) || std::abs(a - e) <= atol + rtol * std::abs(e);
-    if (!same) ++shown, ADD_FAILURE() << "element " << i << " is " << a << ", expected " << e;
-  }
-}
-
-// Index arithmetic of dense tensors for references in tests.
-inline int64_t at(const Tensor& tensor, const std::vector<int64_t>& index) {
-  int64_t flat = 0;
-  for (size_t i = 0; i < index.size(); ++i) flat = flat * tensor.shape()[i] + index[i];
-  return flat;
-}
-
-// A float32 or float64 tensor whose element at each index is f(index).
-inline Tensor filled(const std::vector<int64_t>& shape, const std::function<double(const std::vector<int64_t>&)>& f,
-                     DType dtype = dtype::float32_) {
-  Tensor tensor(dtype, shape);
-  std::vector<int64_t> index(shape.size(), 0);
-  visit(dtype, [&]<typename T>() {
-    for (T& value : tensor.values<T>()) {
-      value = static_cast<T>(f(index));
-      for (size_t a = shape.size(); a-- > 0;) {
-        if (++index[a] < shape[a]) break;
-        index[a] = 0;
+  Values run_compute(const ir::Call& call, const Values& inputs) {
+    std::vector<loop::Tensor> placeholders;
+    for (const ir::Expr& arg : call.args) {
+      for (const TensorType* type : tensors_of(arg.type())) {
+        placeholders.push_back(
+            loop::placeholder("x" + std::to_string(placeholders.size()), loop::to_exprs(type->shape), type->dtype));
       }
     }
-  });
-  return tensor;
+    const std::vector<loop::Tensor> tensors = call.op()->compute(call, placeholders);
+    const loop::Function function = loop::lower_naive(call.op()->name, placeholders, tensors);
+    Values outputs = allocate(call.type);
+    TREADLE_CHECK(outputs.size() == tensors.size(), "{} computes {} outputs of {}", call.op()->name, tensors.size(),
+                  outputs.size());
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      TREADLE_CHECK(tensors[i].dtype() == outputs[i].dtype() && tensors[i].rank() == outputs[i].shape().size(),
+                    "{} computes {} of rank {}, its type is {}", call.op()->name, to_string(tensors[i].dtype()),
+                    tensors[i].rank(), to_string(call.type));
+    }
+    std::vector<Tensor> args = inputs;
+    args.insert(args.end(), outputs.begin(), outputs.end());
+    std::vector<int64_t> scalars;
+    for (const loop::Var& scalar : function.scalars) scalars.push_back(symbols_.at(scalar.name()));
+    loop::interpret(function, args, scalars);
+    return outputs;
+  }
+
+  Values run_kernel(const ir::Call& call, const Values& inputs) {
+    const ir::RuntimeCall kernel = call.op()->runtime(call);
+    Values outputs;
+    if (kernel.result_symbols.empty()) {
+      outputs = allocate(call.type);
+    } else {
+      const std::vector<const TensorType*> types = tensors_of(call.type);
+      for (size_t i = 0; i < types.size(); ++i)
+        outputs.emplace_back(types[i]->dtype, extents_of(kernel.output_bounds[i], symbols_));
+    }
+    const std::vector<int64_t> results = kernels_(kernel, inputs, outputs);
+    for (size_t i = 0; i < kernel.result_symbols.size(); ++i) symbols_[kernel.result_symbols[i]] = results.at(i);
+    if (kernel.result_symbols.empty()) return outputs;
+    // The kernel fills the front of its bound; outputs are dense in their real shape.
+    Values cut;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const Tensor& whole = outputs[i];
+      Tensor part(whole.dtype(), extents_of(tensors_of(call.type)[i]->shape, symbols_));
+      std::copy_n(static_cast<const char*>(whole.data()), part.bytes(), static_cast<char*>(part.data()));
+      cut.push_back(part);
+    }
+    return cut;
+  }
+
+  KernelRunner kernels_;
+  Symbols symbols_;
+  std::unordered_map<const ir::ExprNode*, Values> memo_;
+  std::unordered_map<const ir::ExprNode*, ir::Expr> keep_;  // keeps the keys of memo_ alive
+};
+
+// The value of an expression whose leaves are constants.
+inline Values run_all(const ir::Expr& expr) {
+  register_operators();
+  return Evaluator().evaluate(expr);
+}
+inline Tensor run(const ir::Expr& expr) { return run_all(expr).at(0); }
+
+// The value of f(variables) where the variables have these types (with symbols) and values.
+inline Tensor run(const std::vector<std::pair<Type, Tensor>>& inputs,
+                  const std::function<ir::Expr(const std::vector<ir::Expr>&)>& f) {
+  register_operators();
+  Evaluator evaluator;
+  std::vector<ir::Expr> vars;
+  for (const auto& [type, value] : inputs) {
+    vars.push_back(ir::var("x" + std::to_string(vars.size()), type));
+    evaluator.set(vars.back(), value);
+  }
+  return evaluator.evaluate(f(vars)).at(0);
 }
 
-// The tensor in another layout.
-inline Tensor relayout(const Tensor& tensor, const std::string& from, const std::string& to) {
-  const LayoutMap map{Layout(from), Layout(to)};
-  const std::vector<int64_t> shape = static_extents(map.forward_shape(to_shape(tensor.shape())));
-  return filled(
-      shape,
-      [&](const std::vector<int64_t>& index) {
-        const auto source = map.source_index(
-            index, [](int64_t a, int64_t b) { return a / b; }, [](int64_t a, int64_t b) { return a % b; });
-        return tensor.at(at(tensor, source));
-      },
-      tensor.dtype());
+// A call by name, with attributes by name.
+inline ir::Expr call(std::string_view op, std::vector<ir::Expr> args, const ir::AttrMap& attrs = {}) {
+  register_operators();
+  return ir::call(op, std::move(args), attrs);
 }
 
-}  // namespace treadle::op::testing
+template <typename T>
+ir::Expr constant(const std::vector<T>& values, std::vector<int64_t> shape) {
+  return ir::constant(Tensor::from(values, std::move(shape)));
+}
+template <typename T>
+ir::Expr constant(const std::vector<T>& values) {
+  return ir::constant(Tensor::from(values));
+}
+
+// The elements as doubles, for comparisons.
+inline std::vector<double> numbers(const Tensor& tensor) {
+  std::vector<double> result;
+  for (int64_t i = 0; i < tensor.size(); ++i) result.push_back(tensor.at(i));
+  return result;
+}
+
+}  // namespace treadle::op::test

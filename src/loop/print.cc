@@ -86,6 +86,12 @@ class Printer {
     return level < context ? "(" + text + ")" : text;
   }
 
+  // An expression outside a function; names of shared parts stand on lines before it.
+  std::string alone(const Expr& expr) {
+    alias_shared({expr});
+    return out_ + expression(expr);
+  }
+
  private:
   void line(const std::string& text) { out_ += std::string(2 * static_cast<size_t>(indent_), ' ') + text + "\n"; }
 
@@ -94,21 +100,35 @@ class Printer {
     for (char c : wanted) base += is_identifier_char(c) ? c : '_';
     if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0]))) base = "_" + base;
     std::string result = base;
-    for (int i = 1; is_reserved(result) || !used.insert(result).second; ++i) result = base + "_" + std::to_string(i);
+    const bool is_var = &used == &used_vars_;
+    for (int i = 1; (is_var && is_reserved(result)) || !used.insert(result).second; ++i)
+      result = base + "_" + std::to_string(i);
     return result;
   }
 
   const std::string& bind(const VarNode* var) { return vars_[var] = unique(var->name, used_vars_); }
 
-  // Names stay with their variable, so that one bound twice keeps its name.
+  // Runs f() with a name for what it binds; afterwards the name is free again.
+  template <typename Node, typename F>
+  void scoped(std::unordered_map<const Node*, std::string>& names, std::unordered_set<std::string>& used,
+              const Node* node, F&& f) {
+    const auto outer = names.extract(node);
+    const std::string inner = unique(node->name, used);
+    names[node] = inner;
+    f(inner);
+    names.erase(node);
+    if (!outer.empty()) names[node] = outer.mapped();
+    used.erase(inner);
+  }
+
   const std::string& name(const VarNode* var) {
     auto it = vars_.find(var);
     return it != vars_.end() ? it->second : bind(var);
   }
 
-  const std::string& name(const BufferNode& buffer) {
-    auto it = buffers_.find(&buffer);
-    return it != buffers_.end() ? it->second : buffers_[&buffer] = "%" + unique(buffer.name, used_buffers_);
+  const std::string& name(const BufferNode* buffer) {
+    auto it = buffers_.find(buffer);
+    return it != buffers_.end() ? it->second : buffers_[buffer] = unique(buffer->name, used_buffers_);
   }
 
   std::string list(const std::vector<Expr>& exprs) {
@@ -118,14 +138,14 @@ class Printer {
   }
 
   void declare(const BufferNode& buffer) {
-    out_ += name(buffer) + ": " + to_string(buffer.dtype) + "[" + list(buffer.shape) + "]";
+    out_ += "%" + name(&buffer) + ": " + to_string(buffer.dtype) + "[" + list(buffer.shape) + "]";
     if (!buffer.strides.empty()) out_ += " strides [" + list(buffer.strides) + "]";
     if (buffer.scope != Scope::Param) out_ += buffer.scope == Scope::Local ? " local" : " scratch";
     if (buffer.alignment != BufferNode().alignment) out_ += " align " + std::to_string(buffer.alignment);
   }
 
   std::string element(const Buffer& buffer, const std::vector<Expr>& indices) {
-    return name(*buffer) + "[" + list(indices) + "]";
+    return "%" + name(buffer.get()) + "[" + list(indices) + "]";
   }
 
   std::string primary(const Expr& expr) {
@@ -242,7 +262,9 @@ class Printer {
         constexpr const char* kKinds[] = {"", " parallel", " vectorized", " unrolled"};
         alias_shared({s->min, s->extent});
         std::string range = " from " + expression(s->min) + " count " + expression(s->extent);
-        braces("for " + name(s->var.var()) + range + kKinds[static_cast<int>(s->for_kind)], s->body);
+        scoped(vars_, used_vars_, s->var.var(), [&](const std::string& var) {
+          braces("for " + var + range + kKinds[static_cast<int>(s->for_kind)], s->body);
+        });
         break;
       }
       case StmtKind::While: {
@@ -294,14 +316,18 @@ class Printer {
       alias_shared({s->value});
       std::string value = expression(s->value);
       aliases_.clear();
-      line("let " + name(s->var.var()) + " = " + value);
-      return body(s->body);
+      return scoped(vars_, used_vars_, s->var.var(), [&](const std::string& var) {
+        line("let " + var + " = " + value);
+        body(s->body);
+      });
     }
     const auto* s = stmt.as<Allocate>();
-    out_ += std::string(2 * static_cast<size_t>(indent_), ' ') + "alloc ";
-    declare(*s->buffer);
-    out_ += "\n";
-    body(s->body);
+    scoped(buffers_, used_buffers_, s->buffer.get(), [&](const std::string&) {
+      out_ += std::string(2 * static_cast<size_t>(indent_), ' ') + "alloc ";
+      declare(*s->buffer);
+      out_ += "\n";
+      body(s->body);
+    });
   }
 
   std::string out_;
@@ -367,7 +393,7 @@ bool is_reserved(std::string_view text) {
   return false;
 }
 
-std::string to_string(const Expr& expr) { return expr.defined() ? Printer().expression(expr) : "<none>"; }
+std::string to_string(const Expr& expr) { return expr.defined() ? Printer().alone(expr) : "<none>"; }
 
 std::string to_string(const Stmt& stmt) {
   if (!stmt.defined()) return "";

@@ -1,10 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
+// From the tensor expressions of a fused function to a schedule: cheap definitions are inlined, then the heaviest
+// template that fits takes the stages that remain.
 #include "lower/schedule.h"
+
+#include <algorithm>
+
+#include "lower/template.h"
+#include "schedule/simplify.h"
 
 namespace treadle::lower {
 
-loop::Function schedule_function(const std::string& name, const std::vector<loop::Tensor>& inputs, const std::vector<loop::Tensor>& outputs, const Target&) {
-  return loop::lower_naive(name, inputs, outputs);
+using namespace loop;  // NOLINT(google-build-using-namespace): this file is about every node of it
+using schedule::Schedule;
+using schedule::Stage;
+
+namespace {
+
+constexpr int64_t kRepeat = 8;     // operations that may be computed again rather than stored and loaded
+constexpr int64_t kLargest = 400;  // operations of a definition after inlining
+
+// How often the elements of `buffer` are evaluated per element when its definition is inlined into `reader`.
+int64_t repetition(const Stage& stage, Stage& reader, TemplateContext& context) {
+  int64_t loads = 0;
+  for (const Access& access : accesses_of(reader, context.analyzer)) loads += access.buffer == stage.buffer() ? 1 : 0;
+  const int64_t own = std::max<int64_t>(size_of(stage.buffer()->shape), 1);
+  int64_t domain = size_of(reader.buffer()->shape);
+  if (reader.reduction()) domain *= size_of(reader.reduction()->extents);
+  return std::max<int64_t>(1, loads * std::max<int64_t>(1, domain / own));
+}
+
+void inline_cheap(TemplateContext& context) {
+  const std::vector<Stage*> stages = context.schedule.stages();
+  for (Stage* stage : stages) {
+    if (stage->reduction() || context.schedule.is_output(*stage)) continue;
+    const int64_t cost = cost_of(stage->value());
+    int64_t times = 0, largest = 0;
+    bool window = false;
+    for (Stage* reader : context.schedule.readers(stage->buffer())) {
+      const int64_t again = repetition(*stage, *reader, context);
+      times += again;
+      largest = std::max(largest, cost_of(reader->value()));
+      // A definition with branches (padding) costs a reduction that reads each element often its vectors.
+      window |= reader->reduction() && again > 2 && cost > 1;
+    }
+    if (times == 1 || (!window && cost * (times - 1) <= kRepeat)) {
+      if (largest + times * cost <= kLargest) stage->compute_inline();
+    }
+  }
+}
+
+}  // namespace
+
+Function schedule_function(const std::string& name, const std::vector<loop::Tensor>& inputs,
+                           const std::vector<loop::Tensor>& outputs, const Target& target, const Knobs& knobs) {
+  Schedule schedule(name, inputs, outputs);
+  TemplateContext context{schedule, target, knobs, {}};
+  inline_cheap(context);
+  if (!schedule_rows(context)) {
+    std::vector<Stage*> done;  // readers that a reduction's template has taken
+    const std::vector<Stage*> stages = schedule.stages();
+    for (Stage* stage : stages) {
+      if (std::find(done.begin(), done.end(), stage) != done.end()) continue;
+      if (!stage->reduction()) {
+        schedule_elementwise(context, *stage, true);
+        continue;
+      }
+      Stage* reader = pointwise_reader(context, *stage);
+      if (!schedule_contraction(context, *stage)) schedule_reduction(context, *stage, true);
+      if (reader) done.push_back(reader);
+    }
+  }
+  Function result = schedule::finish(schedule.lower());
+  return result;
 }
 
 }  // namespace treadle::lower

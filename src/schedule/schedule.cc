@@ -62,6 +62,19 @@ size_t Stage::position(const Var& loop) const {
 
 bool Stage::is_reduce_loop(const Var& loop) const { return reduce_.at(loop.var()); }
 
+bool Stage::has_attached(const Var& loop) const {
+  return std::any_of(schedule_->order_.begin(), schedule_->order_.end(), [&](const Stage* s) {
+    return s->place_ == Place::At && s->consumer_ == this && s->at_.same_as(loop);
+  });
+}
+
+// What was computed inside `from` is computed inside `to`, whose body is the same.
+void Stage::move_attached(const Var& from, const Var& to) {
+  for (Stage* s : schedule_->order_) {
+    if (s->place_ == Place::At && s->consumer_ == this && s->at_.same_as(from)) s->at_ = to;
+  }
+}
+
 std::pair<Var, Var> Stage::split_as(Relation::Kind kind, const Var& loop, int64_t factor, Tail tail) {
   const size_t at = position(loop);
   if (factor < 1)
@@ -72,6 +85,7 @@ std::pair<Var, Var> Stage::split_as(Relation::Kind kind, const Var& loop, int64_
          loop.name());
   }
   Relation relation{kind, loop, Var(loop.name() + "o"), Var(loop.name() + "i"), factor, tail};
+  move_attached(loop, relation.inner);
   reduce_[relation.outer.var()] = reduce_[relation.inner.var()] = reduce_.at(loop.var());
   loops_[at] = relation.outer;
   loops_.insert(loops_.begin() + static_cast<ptrdiff_t>(at) + 1, relation.inner);
@@ -98,6 +112,11 @@ Var Stage::fuse(const Var& outer, const Var& inner) {
          buffer_->name, outer.name(), inner.name());
   }
   Relation relation{Relation::Kind::Fuse, Var(outer.name() + inner.name()), outer, inner};
+  if (has_attached(outer)) {
+    fail(ErrorCode::ScheduleInvalid, "stage {}: loop {} is fused but a stage is computed inside it", buffer_->name,
+         outer.name());
+  }
+  move_attached(inner, relation.whole);
   reduce_[relation.whole.var()] = reduce_.at(outer.var());
   loops_[at] = relation.whole;
   loops_.erase(loops_.begin() + static_cast<ptrdiff_t>(at) + 1);

@@ -80,6 +80,8 @@ class Stage {
   bool is_reduce_loop(const loop::Var& loop) const;
   std::pair<loop::Var, loop::Var> split_as(Relation::Kind kind, const loop::Var& loop, int64_t factor, Tail tail);
   void mark(const loop::Var& loop, loop::ForKind kind);
+  bool has_attached(const loop::Var& loop) const;
+  void move_attached(const loop::Var& from, const loop::Var& to);
 
   Schedule* schedule_ = nullptr;
   loop::Buffer buffer_;

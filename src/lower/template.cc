@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Analysis of definitions that the schedule templates share.
+#include "lower/template.h"
+
+#include <algorithm>
+
+namespace treadle::lower {
+
+using namespace loop;  // NOLINT(google-build-using-namespace): this file is about every node of it
+using schedule::Analyzer;
+using schedule::Stage;
+
+std::vector<Access> accesses_of(Stage& stage, Analyzer& analyzer) {
+  for (size_t i = 0; i < stage.axes().size(); ++i) analyzer.bind(stage.axes()[i], 0, stage.extent(i));
+  if (stage.reduction()) {
+    for (size_t i = 0; i < stage.reduction()->axes.size(); ++i) {
+      analyzer.bind(stage.reduction()->axes[i], 0, stage.reduction()->extents[i]);
+    }
+  }
+  struct Finder : ExprVisitor {
+    void visit_expr(const Expr& e) override {
+      if (const auto* l = e.as<Load>()) found.push_back({l->buffer, l->indices, Expr()});
+      visit_children(e);
+    }
+    std::vector<Access> found;
+  } finder;
+  finder.visit(stage.value());
+  if (stage.reduction() && stage.reduction()->init.defined()) finder.visit(stage.reduction()->init);
+  for (Access& access : finder.found) {
+    Expr offset = int_imm(0), stride = int_imm(1);
+    for (size_t i = access.indices.size(); i-- > 0;) {
+      offset = offset + access.indices[i] * stride;
+      stride = stride * access.buffer->shape[i];
+    }
+    access.offset = analyzer.simplify(offset);
+  }
+  return finder.found;
+}
+
+std::optional<Expr> stride_of(const Access& access, const Var& axis, Analyzer& analyzer) {
+  const auto linear = analyzer.split_linear(access.offset, axis);
+  return linear ? std::optional(linear->first) : std::nullopt;
+}
+
+bool uses_var(const Expr& expr, const Var& var) {
+  struct Finder : ExprVisitor {
+    void visit_expr(const Expr& e) override {
+      found |= e.get() == var;
+      visit_children(e);
+    }
+    const ExprNode* var = nullptr;
+    bool found = false;
+  } finder;
+  finder.var = var.get();
+  finder.visit(expr);
+  return finder.found;
+}
+
+int64_t cost_of(const Expr& value) {
+  struct Counter : ExprVisitor {
+    void visit_expr(const Expr& e) override {
+      if (e.kind() == ExprKind::Load) {
+        cost += 1;
+        return;  // index arithmetic is hoisted or folded into addresses
+      }
+      if (const auto* call = e.as<IntrinsicCall>())
+        cost += call->function == Intrinsic::Abs || call->function == Intrinsic::Fma ? 1 : 10;
+      if (const auto* b = e.as<Binary>()) cost += b->op == BinaryOp::Div || b->op == BinaryOp::FloorDiv ? 4 : 1;
+      cost += e.kind() == ExprKind::Select || e.kind() == ExprKind::Cast || e.kind() == ExprKind::Not ? 1 : 0;
+      visit_children(e);
+    }
+    int64_t cost = 0;
+  } counter;
+  counter.visit(value);
+  return counter.cost;
+}
+
+int lanes_of(const Stage& stage, const Target& target) {
+  struct Widest : ExprVisitor {
+    void visit_expr(const Expr& e) override {
+      bytes = std::max(bytes, static_cast<int>(e.dtype().bytes()));
+      if (e.kind() != ExprKind::Load) visit_children(e);
+    }
+    int bytes = 1;
+  } widest;
+  // A comparison of indices does not make the vector short.
+  widest.bytes = static_cast<int>(stage.buffer()->dtype.bytes());
+  struct Loads : ExprVisitor {
+    explicit Loads(int& b) : bytes(b) {}
+    void visit_expr(const Expr& e) override {
+      if (e.dtype() != dtype::int64_ && !e.dtype().is_bool())
+        bytes = std::max(bytes, static_cast<int>(e.dtype().bytes()));
+      if (e.kind() == ExprKind::Load) {
+        bytes = std::max(bytes, static_cast<int>(e.dtype().bytes()));
+        return;
+      }
+      visit_children(e);
+    }
+    int& bytes;
+  } loads(widest.bytes);
+  loads.visit(stage.value());
+  return std::max(target.lanes(widest.bytes), 1);
+}
+
+int64_t size_of(const std::vector<Expr>& extents, int64_t unknown) {
+  int64_t size = 1;
+  for (const Expr& extent : extents) {
+    const int64_t* n = as_int(extent);
+    size *= n ? *n : unknown;
+  }
+  return size;
+}
+
+Stage* pointwise_reader(TemplateContext& context, Stage& stage) {
+  if (context.schedule.is_output(stage)) return nullptr;
+  const std::vector<Stage*> readers = context.schedule.readers(stage.buffer());
+  if (readers.size() != 1 || readers[0]->reduction() || readers[0]->axes().size() != stage.axes().size())
+    return nullptr;
+  Stage& reader = *readers[0];
+  for (size_t i = 0; i < stage.axes().size(); ++i) {
+    if (!context.analyzer.proves(reader.extent(i) == stage.extent(i))) return nullptr;
+  }
+  for (const Access& access : accesses_of(reader, context.analyzer)) {
+    if (access.buffer != stage.buffer()) continue;
+    for (size_t i = 0; i < access.indices.size(); ++i) {
+      const Expr index = context.analyzer.simplify(access.indices[i]);
+      const int64_t* one = as_int(stage.extent(i));
+      if (!index.same_as(reader.axes()[i]) && !(one && *one == 1)) return nullptr;
+    }
+  }
+  return &reader;
+}
+
+void parallelize(TemplateContext& context, Stage& stage, size_t count, int64_t work) {
+  constexpr int64_t kEnough = 32768;  // simple operations below which one core is faster
+  constexpr int64_t kTasks = 16;      // so that two to eight threads end together
+  (void)context;
+  if (work < kEnough || count == 0) return;
+  Var outer = stage.loops()[0];
+  const std::vector<Var> loops(stage.loops().begin(), stage.loops().begin() + static_cast<ptrdiff_t>(count));
+  std::vector<Expr> extents;
+  int64_t tasks = 1;
+  for (size_t i = 0; i < count && tasks < kTasks; ++i) {
+    int64_t extent = 64;
+    for (size_t axis = 0; axis < stage.axes().size(); ++axis) {
+      if (stage.axis(axis).same_as(loops[i])) extent = size_of({stage.extent(axis)});
+    }
+    tasks *= extent;
+    if (i > 0) outer = stage.fuse(outer, loops[i]);
+  }
+  stage.parallel(outer);
+}
+
+}  // namespace treadle::lower

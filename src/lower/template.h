@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Schedule templates and the analysis that they share. Internal to lower/.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "lower/schedule.h"
+#include "schedule/analyzer.h"
+#include "schedule/schedule.h"
+
+namespace treadle::lower {
+
+// What a template works on.
+struct TemplateContext {
+  schedule::Schedule& schedule;
+  const Target& target;
+  const Knobs& knobs;
+  schedule::Analyzer analyzer;
+};
+
+// One load of a stage's definition.
+struct Access {
+  loop::Buffer buffer;
+  std::vector<loop::Expr> indices;
+  loop::Expr offset;  // in elements, row-major
+};
+
+std::vector<Access> accesses_of(schedule::Stage& stage, schedule::Analyzer& analyzer);
+// Elements by which the load moves when `axis` grows by one; nullopt: not linear in it.
+std::optional<loop::Expr> stride_of(const Access& access, const loop::Var& axis, schedule::Analyzer& analyzer);
+bool uses_var(const loop::Expr& expr, const loop::Var& var);
+// Work of evaluating a definition once, in simple operations; an intrinsic such as exp counts as 10.
+int64_t cost_of(const loop::Expr& value);
+// Lanes of one vector for the widest element that the stage computes with.
+int lanes_of(const schedule::Stage& stage, const Target& target);
+// The product of extents where they are constant; a symbolic extent counts as `unknown`.
+int64_t size_of(const std::vector<loop::Expr>& extents, int64_t unknown = 64);
+// The reader of a stage when it is the only one, has the stage's shape, and reads it only at its own axes.
+schedule::Stage* pointwise_reader(TemplateContext& context, schedule::Stage& stage);
+
+// Fuses leading loops of the stage (its first `count` loops, all data loops) into one parallel loop when the whole is
+// enough work. Gives the number of loops that are left of the `count`.
+void parallelize(TemplateContext& context, schedule::Stage& stage, size_t count, int64_t work);
+
+// Templates; each may assume that stages which should be inlined are. `parallel`: false inside of another stage's loop.
+void schedule_elementwise(TemplateContext& context, schedule::Stage& stage, bool parallel);
+void schedule_reduction(TemplateContext& context, schedule::Stage& stage, bool parallel);
+// Sum of a product of two loads; false: the stage has another form and is untouched.
+bool schedule_contraction(TemplateContext& context, schedule::Stage& stage);
+// Several stages that share outer axes, computed row by row; false: they share none.
+bool schedule_rows(TemplateContext& context);
+
+}  // namespace treadle::lower

@@ -37,7 +37,9 @@ std::vector<loop::Function> all_functions(const lower::Program& program) {
 
 }  // namespace
 
-ir::Module optimize(const ir::Module& module, const BuildOptions& options, BuildReport* report) {
+namespace {
+
+pass::PassContext make_context(const BuildOptions& options) {
   op::register_operators();
   pass::PassContext context;
   context.opt_level = options.opt_level;
@@ -49,9 +51,25 @@ ir::Module optimize(const ir::Module& module, const BuildOptions& options, Build
   context.print = options.print;
   context.verify = options.verify;
   context.stop_after = options.stop_after;
+  return context;
+}
+
+}  // namespace
+
+ir::Module optimize(const ir::Module& module, const BuildOptions& options, BuildReport* report) {
+  pass::PassContext context = make_context(options);
   ir::Module result = pass::run_passes(module, pass::default_pipeline(), context);
   if (report) report->passes = context.times;
   return result;
+}
+
+ir::Module optimize_until(const ir::Module& module, const std::string& pass, const BuildOptions& options) {
+  pass::get_pass(pass);
+  std::vector<std::string> names = pass::default_pipeline();
+  while (!names.empty() && names.back() != pass) names.pop_back();
+  if (names.empty()) fail(ErrorCode::InvalidArgument, "the default pipeline does not run {}", pass);
+  pass::PassContext context = make_context(options);
+  return pass::run_passes(module, names, context);
 }
 
 lower::Program lower_module(const ir::Module& optimized, const BuildOptions& options, BuildReport* report) {
@@ -102,6 +120,12 @@ Artifact build(const ir::Module& module, const BuildOptions& options) {
   if (cache.enabled()) cache.store(key, program, objects, target);
   artifact.executable_ = driver::load(program, std::move(objects), target);
   report.link_ms = link_watch.ms();
+  return artifact;
+}
+
+Artifact load_artifact(const std::string& path) {
+  Artifact artifact;
+  artifact.executable_ = Executable::load(path);
   return artifact;
 }
 

@@ -46,6 +46,7 @@ class Artifact {
 
  private:
   friend Artifact build(const ir::Module&, const BuildOptions&);
+  friend Artifact load_artifact(const std::string&);
   std::shared_ptr<const Executable> executable_;
   BuildReport report_;
 };
@@ -53,8 +54,14 @@ class Artifact {
 // The module after the graph passes, as `treadle print` shows it. Errors: those of the passes.
 ir::Module optimize(const ir::Module& module, const BuildOptions& options, BuildReport* report = nullptr);
 
+// The module after the last run of one pass of the pipeline. Errors: also InvalidArgument for a pass that the pipeline does not run.
+ir::Module optimize_until(const ir::Module& module, const std::string& pass, const BuildOptions& options);
+
 // The optimised module as loop IR. Errors: CodegenUnsupported.
 lower::Program lower_module(const ir::Module& optimized, const BuildOptions& options, BuildReport* report = nullptr);
+
+// Loads an exported shared object. Errors: Io, ArtifactInvalid.
+Artifact load_artifact(const std::string& path);
 
 // Compiles for this machine and loads the code. The same module and options give the same code.
 Artifact build(const ir::Module& module, const BuildOptions& options = {});

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "loop/interpret_program.h"
+#include "loop/scalar_storage.h"
 
 namespace treadle::loop {
 namespace {
@@ -111,12 +112,8 @@ class Compiler {
     Access access;
     access.buffer = it->second;
     for (const Expr& index : indices) access.indices.push_back(value(index, lane).reg);
-    access.read = visit(buffer->dtype, []<typename T>() -> ReadFn {
-      return [](const void* data, int64_t index) { return read_element(dtype_of<T>(), data, index); };
-    });
-    access.write = visit(buffer->dtype, []<typename T>() -> WriteFn {
-      return [](void* data, int64_t index, Scalar v) { write_element(dtype_of<T>(), data, index, v); };
-    });
+    access.read = visit(buffer->dtype, []<typename T>() -> ReadFn { return &read_as<T>; });
+    access.write = visit(buffer->dtype, []<typename T>() -> WriteFn { return &write_as<T>; });
     program_.accesses.push_back(std::move(access));
     return static_cast<int32_t>(program_.accesses.size()) - 1;
   }

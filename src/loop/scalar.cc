@@ -139,8 +139,8 @@ template <typename From, typename To>
 Scalar same_bits(Scalar a, Scalar, Scalar) {
   static_assert(sizeof(From) == sizeof(To));
   alignas(8) unsigned char bits[8];
-  write_element(dtype_of<From>(), bits, 0, a);
-  return read_element(dtype_of<To>(), bits, 0);
+  write_as<From>(bits, 0, a);
+  return read_as<To>(bits, 0);
 }
 
 }  // namespace
@@ -242,19 +242,11 @@ BinaryOp combiner(ReduceOp op) {
 }
 
 Scalar read_element(DType dtype, const void* data, int64_t index) {
-  return visit(dtype, [&]<typename T>() {
-    // A byte that is neither 0 nor 1 must not be read as bool.
-    if constexpr (std::is_same_v<T, bool>)
-      return int_scalar(static_cast<const uint8_t*>(data)[index] != 0);
-    else if constexpr (kIsFloat<T>)
-      return float_scalar(static_cast<double>(static_cast<const T*>(data)[index]));
-    else
-      return int_scalar(static_cast<int64_t>(static_cast<const T*>(data)[index]));
-  });
+  return visit(dtype, [&]<typename T>() { return read_as<T>(data, index); });
 }
 
 void write_element(DType dtype, void* data, int64_t index, Scalar value) {
-  visit(dtype, [&]<typename T>() { static_cast<T*>(data)[index] = static_cast<T>(get<T>(value)); });
+  visit(dtype, [&]<typename T>() { write_as<T>(data, index, value); });
 }
 
 int64_t wrap(int64_t value, DType dtype) {

@@ -53,4 +53,21 @@ Scalar put(V value) {
   }
 }
 
+// Element `index` of memory that holds T.
+template <typename T>
+Scalar read_as(const void* data, int64_t index) {
+  // A byte that is neither 0 nor 1 must not be read as bool.
+  if constexpr (std::is_same_v<T, bool>)
+    return int_scalar(static_cast<const uint8_t*>(data)[index] != 0);
+  else if constexpr (kIsFloat<T>)
+    return float_scalar(static_cast<double>(static_cast<const T*>(data)[index]));
+  else
+    return int_scalar(static_cast<int64_t>(static_cast<const T*>(data)[index]));
+}
+
+template <typename T>
+void write_as(void* data, int64_t index, Scalar value) {
+  static_cast<T*>(data)[index] = static_cast<T>(get<T>(value));
+}
+
 }  // namespace treadle::loop

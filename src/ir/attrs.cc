@@ -220,6 +220,31 @@ const char* to_string(AttrType type) {
   return "unknown";
 }
 
+AttrValue list_value(const std::vector<AttrValue>& items) {
+  const auto all = [&](auto... types) {
+    return std::all_of(items.begin(), items.end(), [&](const AttrValue& item) {
+      return (std::holds_alternative<decltype(types)>(item) || ...);
+    });
+  };
+  const auto collect = [&](auto list, auto convert) {
+    for (const AttrValue& item : items) list.push_back(convert(item));
+    return AttrValue(std::move(list));
+  };
+  if (all(int64_t{}, bool{})) return collect(Ints(), [](const AttrValue& v) { return *as_int(v); });
+  if (all(int64_t{}, bool{}, double{})) return collect(Floats(), [](const AttrValue& v) { return *as_double(v); });
+  if (all(std::string{})) return collect(Strings(), [](const AttrValue& v) { return std::get<std::string>(v); });
+  if (all(Ints{})) return collect(IntLists(), [](const AttrValue& v) { return std::get<Ints>(v); });
+  // A symbolic extent is written as a string.
+  if (!all(int64_t{}, std::string{}, Dim{})) fail(ErrorCode::TypeAttribute, "a list mixes values of different types");
+  Shape dims;
+  for (const AttrValue& item : items) {
+    std::optional<Dim> dim = as_dim(item);
+    if (!dim) fail(ErrorCode::TypeAttribute, "\"{}\" is no extent", to_string(item));
+    dims.push_back(std::move(*dim));
+  }
+  return dims;
+}
+
 std::string quote(std::string_view text) {
   std::string result = "\"";
   for (char c : text) {

@@ -40,6 +40,8 @@ const char* to_string(AttrType type);       // "int", "list of int", …
 std::string to_string(const AttrValue& value);  // as the text format writes it: [1, 2], "NCHW", None, 1e-05f
 bool equal(const AttrValue& a, const AttrValue& b);
 uint64_t hash(const AttrValue& value);
+// The list with these elements: of the narrowest list type that holds all. Errors: TypeAttribute when there is none.
+AttrValue list_value(const std::vector<AttrValue>& items);
 // A string as the text format writes it, in double quotes with \", \\, \n, \t, \r and \xNN.
 std::string quote(std::string_view text);
 

@@ -69,14 +69,14 @@ auto with_span(const Span& span, F f) {
   }
 }
 
-// The number of iterations when the text of the loop tells it.
+
+}  // namespace
+
 Dim trip_extent(const Expr& trip_count, const Expr& condition) {
   const auto* constant = trip_count.as<Constant>();
   if (!constant || condition.defined() || constant->value.size() != 1) return Dim::any();
   return Dim(std::max<int64_t>(0, constant->value.int_at(0)));
 }
-
-}  // namespace
 
 const TensorType& Expr::tensor_type() const {
   const TensorType* tensor = node_ ? as_tensor(node_->type) : nullptr;
@@ -258,8 +258,8 @@ Expr loop(Expr trip_count, Expr condition, Expr body, std::vector<Expr> initial,
     Type type;
     try {
       if (condition.defined())
-        unifier.unify(unifier.apply(unifier.open(condition.type()), args), tensor_type({}, dtype::bool_));
-      const Type result = unifier.close(unifier.apply(unifier.open(body.type()), args));
+        unifier.unify(unifier.apply(unifier.open(condition.type()), args, false), tensor_type({}, dtype::bool_));
+      const Type result = unifier.close(unifier.apply(unifier.open(body.type()), args, false));
       type = loop_type(initial_types, result, num_scanned, trip_extent(trip_count, condition));
     } catch (Error& error) {
       error.at("a loop");

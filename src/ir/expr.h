@@ -170,6 +170,8 @@ Expr let(Expr var, Expr value, Expr body, Span span = nullptr);
 Expr if_expr(Expr condition, Expr then_branch, Expr else_branch, Span span = nullptr);
 Expr function(std::vector<Expr> params, Expr body, Type ret_type = nullptr, AttrMap attrs = {}, std::vector<std::string> type_params = {},
               Span span = nullptr);
+// The number of iterations when a constant tells it, else an anonymous extent.
+Dim trip_extent(const Expr& trip_count, const Expr& condition);
 Expr loop(Expr trip_count, Expr condition, Expr body, std::vector<Expr> initial, int num_scanned, Span span = nullptr);
 
 // A set of named functions; the entry is "main". Immutable in use; a pass copies and changes.

@@ -30,6 +30,7 @@ bool structural_equal(const Module& a, const Module& b);
 bool structural_equal(const Expr& a, const Expr& b);
 // Null when equal, else where the first difference is and what it is: "@main, argument 1 of nn.conv2d: …".
 std::optional<std::string> structural_difference(const Module& a, const Module& b);
+std::optional<std::string> structural_difference(const Expr& a, const Expr& b);
 uint64_t structural_hash(const Expr& expr);
 uint64_t structural_hash(const Module& module);
 

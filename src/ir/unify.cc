@@ -97,6 +97,11 @@ void match_extents(const Type& param, const Type& arg, std::map<std::string, Dim
 
 bool may_equal(const Dim& a, const Dim& b) {
   if (a.is_const() && b.is_const()) return a.value() == b.value();
+  const auto anonymous = [](const Dim& dim) {
+    const std::optional<std::string> name = dim.as_symbol();
+    return name && name->starts_with('?');
+  };
+  if (anonymous(a) || anonymous(b)) return true;
   const Dim difference = a - b;
   if (difference.is_const()) return difference.value() == 0;
   const std::optional<int64_t> low = difference.lower_bound(), high = difference.upper_bound();
@@ -154,6 +159,32 @@ Type loop_type(const std::vector<Type>& initial, const Type& body, int num_scann
     fields.push_back(tensor_type(std::move(shape), tensor->dtype));
   }
   return tuple_type(std::move(fields));
+}
+
+bool same_up_to_anonymous(const Type& a, const Type& b) {
+  if (a == b) return true;
+  if (!a || !b || a->kind != b->kind) return false;
+  const auto all_same = [](const std::vector<Type>& x, const std::vector<Type>& y) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(), same_up_to_anonymous);
+  };
+  switch (a->kind) {
+    case TypeKind::Tensor: {
+      const TensorType *s = as_tensor(a), *t = as_tensor(b);
+      const auto anonymous = [](const Dim& dim) {
+        const std::set<std::string> names = dim.symbols();
+        return std::any_of(names.begin(), names.end(), [](const std::string& name) { return name.starts_with('?'); });
+      };
+      const auto same = [&](const Dim& x, const Dim& y) { return x == y || (anonymous(x) && anonymous(y)); };
+      return s->dtype == t->dtype && std::equal(s->shape.begin(), s->shape.end(), t->shape.begin(), t->shape.end(), same);
+    }
+    case TypeKind::Tuple: return all_same(as_tuple(a)->fields, as_tuple(b)->fields);
+    case TypeKind::Func: {
+      const FuncType *s = as_func(a), *t = as_func(b);
+      return s->type_params.size() == t->type_params.size() && all_same(s->params, t->params) && same_up_to_anonymous(s->result, t->result);
+    }
+    case TypeKind::Var: return as_type_var(a)->name == as_type_var(b)->name;
+  }
+  return false;
 }
 
 Type Unifier::fresh() {
@@ -260,7 +291,7 @@ Type Unifier::instantiate(const FuncType& func) {
   return substitute_type_vars(func_type(func.params, func.result), values);
 }
 
-Type Unifier::apply(const Type& callee, const std::vector<Type>& args) {
+Type Unifier::apply(const Type& callee, const std::vector<Type>& args, bool once) {
   const Type known = find(callee);
   if (as_placeholder(known)) {
     const Type result = fresh();
@@ -284,8 +315,9 @@ Type Unifier::apply(const Type& callee, const std::vector<Type>& args) {
       error.at(fmt::format("argument {} of a call of {}", i, to_string(resolve(known))));
       throw;
     }
-    match_extents(resolve(func->params[i]), resolve(args[i]), extents);
+    if (once) match_extents(resolve(func->params[i]), resolve(args[i]), extents);
   }
+  if (!once) return func->result;
   // The extents of the declared result only: a type parameter's belong to the argument.
   std::set<std::string> anonymous;
   anonymous_symbols(find(func->result), anonymous);

@@ -191,7 +191,7 @@ struct Address : ExprNode {  // the place of an element, an argument of Extern; 
 //   "runtime:NAME"  IntImm n, n input Addresses, IntImm m, m output Addresses, IntImm p, p int64 params, and at the end the Address
 //                   of an int64 buffer for results if the kernel has any; rank, extents and dtype are those of the buffers
 //   "profile"       IntImm kernel, IntImm begin (1) or end (0)
-//   "fail"          a Message; ends the function with an error
+//   "fail:MESSAGE"  no arguments; ends the function with that error
 struct Extern : ExprNode {
   static constexpr ExprKind Kind = ExprKind::Extern;
   Extern(std::string name, std::vector<Expr> args, DType dtype) : ExprNode(Kind, dtype, 1), name(std::move(name)), args(std::move(args)) {}
@@ -219,7 +219,8 @@ struct BufferNode {
 
 Buffer make_buffer(std::string name, DType dtype, std::vector<Expr> shape, Scope scope = Scope::Param);
 
-// ---- Builders. They fold constants and drop identities that are exact, and check dtypes (Error Internal when they differ). ----
+// ---- Builders. They fold constants and drop identities that are exact, and check dtypes (Error Internal when they differ).
+// A scalar operand beside a vector one is broadcast; there is no arithmetic, only logic and order, on bool. ----
 
 Expr int_imm(int64_t value, DType dtype = dtype::int64_);
 Expr float_imm(double value, DType dtype);

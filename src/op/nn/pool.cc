@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "op/nn/window.h"
+#include "op/nn/pool_shape.h"
 
 namespace treadle::op {
 namespace {
@@ -12,35 +12,6 @@ namespace {
 using loop::Expr;
 
 // ---- Shared ----
-
-struct PoolShape {
-  std::string spatial, letters;
-  Layout layout;
-  Shape data, out;  // in the order of the letters
-
-  Expr in_extent(size_t s) const { return loop::to_expr(data[2 + s]); }
-  size_t axis(size_t s) const { return static_cast<size_t>(layout.index_of(spatial[s])); }
-};
-
-// Layout and data extents. Errors: TypeMismatch, TypeAttribute.
-PoolShape pool_data(const std::string& layout, const std::string& out_layout, size_t rank, const TensorType& data) {
-  PoolShape shape;
-  shape.spatial = spatial_letters(static_cast<int>(rank));
-  shape.letters = "NC" + shape.spatial;
-  shape.layout = parse_layout(layout, shape.letters, "layout");
-  if (!out_layout.empty() && out_layout != layout) {
-    fail(ErrorCode::TypeAttribute, "out_layout \"{}\" differs from layout \"{}\"", out_layout, layout);
-  }
-  shape.data = primal_shape(shape.layout, data.shape, shape.letters, "data");
-  return shape;
-}
-
-// The type of a tensor of the data's layout, channel split included, with the spatial extents of `shape.out`.
-Type pooled_type(const PoolShape& shape, const TensorType& data) {
-  Shape out = data.shape;
-  for (size_t s = 0; s < shape.spatial.size(); ++s) out[shape.axis(s)] = shape.out[2 + s];
-  return tensor_type(std::move(out), data.dtype);
-}
 
 Expr lowest_finite(DType dtype) {
   if (!dtype.is_float()) return loop::reduce_identity(loop::ReduceOp::Max, dtype);
@@ -76,43 +47,6 @@ ir::LayoutAnswer pool_layout(const ir::LayoutRequest& request, size_t rank) {
 
 // ---- Windows ----
 
-struct WindowShape : PoolShape {
-  ir::Ints kernel, strides, dilation;
-  Padding padding;        // as declared
-  Padding filled;         // what must be there for the last window to stay inside
-  bool may_miss = false;  // all taps of a window may lie in the padding
-};
-
-WindowShape window_shape(const PoolFields& fields, size_t rank, const TensorType& data) {
-  WindowShape shape;
-  static_cast<PoolShape&>(shape) = pool_data(fields.layout, fields.out_layout, rank, data);
-  shape.kernel = normalise_per_axis(fields.pool_size, rank, "pool_size");
-  shape.strides = normalise_per_axis(fields.strides, rank, "strides");
-  shape.dilation = normalise_per_axis(fields.dilation, rank, "dilation");
-  for (const ir::Ints* values : {&shape.kernel, &shape.strides, &shape.dilation}) {
-    for (int64_t value : *values) {
-      if (value < 1)
-        fail(ErrorCode::TypeAttribute, "pool_size, strides and dilation must be at least 1, one is {}", value);
-    }
-  }
-  shape.padding = shape.filled = normalise_padding(fields.padding, rank);
-  shape.out = {shape.data[0], shape.data[1]};
-  for (size_t s = 0; s < rank; ++s) {
-    const Dim& in = shape.data[2 + s];
-    const Dim span = dilated_extent(shape.kernel[s], shape.dilation[s]);
-    const int64_t begin = shape.padding.begin[s], end = shape.padding.end[s];
-    const Dim count = window_count(in, begin, end, span, shape.strides[s], fields.ceil_mode, shape.spatial[s]);
-    shape.out.push_back(count);
-    int64_t overhang = fields.ceil_mode ? shape.strides[s] - 1 : 0;
-    const Dim reach = (count - 1) * shape.strides[s] + span - in - begin - end;
-    if (reach.is_const()) overhang = std::min(overhang, std::max<int64_t>(0, reach.value()));
-    shape.filled.end[s] = end + overhang;
-    const bool gaps = shape.dilation[s] > 1 && (begin > 0 || shape.filled.end[s] > 0);
-    shape.may_miss |= gaps || begin >= span.value() || shape.filled.end[s] >= span.value();
-  }
-  return shape;
-}
-
 void window_relation(ir::Relation& relation, const PoolFields& fields, size_t rank) {
   if (const TensorType* data = relation.tensor(0))
     relation.set_output(pooled_type(window_shape(fields, rank, *data), *data));
@@ -136,22 +70,6 @@ loop::Tensor max_pool_compute(const PoolFields& fields, size_t rank, const ir::C
   const Expr fill = shape.may_miss ? lowest_finite(x.dtype()) : loop::reduce_identity(loop::ReduceOp::Max, x.dtype());
   const loop::Tensor padded = pad_spatial(x, shape.layout, shape.spatial, shape.filled, fill);
   return reduce_windows("max_pool", loop::ReduceOp::Max, padded, x.dtype(), shape, output_shape(call));
-}
-
-// Number of taps of the window at position `p` of spatial axis s that count; a constant wherever no window crosses the
-// border.
-Expr tap_count(const WindowShape& shape, size_t s, bool include_pad, const Expr& p) {
-  const int64_t begin = shape.padding.begin[s], end = shape.padding.end[s];
-  const bool crosses = include_pad ? shape.filled.end[s] > end : begin > 0 || shape.filled.end[s] > 0;
-  if (!crosses) return Expr(shape.kernel[s]);
-  const Expr start = p * shape.strides[s] - begin;
-  const int64_t dilation = shape.dilation[s];
-  // Taps j with low <= start + j*dilation < high; ceil(a / d) = floor((a + d - 1) / d).
-  const Expr high = include_pad ? shape.in_extent(s) + end : shape.in_extent(s);
-  const Expr last = loop::min(loop::floordiv(high - start + (dilation - 1), Expr(dilation)), Expr(shape.kernel[s]));
-  if (include_pad) return loop::max(last, Expr(0));
-  const Expr first = loop::max(loop::floordiv(Expr(dilation - 1) - start, Expr(dilation)), Expr(0));
-  return loop::max(last - first, Expr(0));
 }
 
 // sum / count, where integers truncate.

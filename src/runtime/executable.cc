@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -32,6 +34,40 @@ T* symbol(void* library, const char* name, const std::string& path) {
   void* address = ::dlsym(library, name);
   if (!address) fail(ErrorCode::ArtifactInvalid, "\"{}\" is not a compiled model: it has no symbol {}", path, name);
   return reinterpret_cast<T*>(address);
+}
+
+// What tells one version of a file from another.
+struct FileVersion {
+  dev_t device;
+  ino_t inode;
+  off_t size;
+  int64_t seconds, nanoseconds;  // of the last change
+  bool operator==(const FileVersion&) const = default;
+};
+
+// Opens a shared object. The system's loader goes by the name: while a model is loaded, it gives that one again even
+// when another file has taken its place, which must not pass for the new one. Errors: ArtifactInvalid.
+void* open_library(const std::string& path) {
+  static std::mutex mutex;
+  static std::map<std::string, FileVersion> versions;  // of the files that were loaded last under each path
+  std::lock_guard lock(mutex);
+  struct stat status;
+  if (::stat(path.c_str(), &status) != 0) fail(ErrorCode::Io, "cannot open \"{}\": {}", path, std::strerror(errno));
+  const FileVersion version{status.st_dev, status.st_ino, status.st_size, status.st_mtim.tv_sec,
+                            status.st_mtim.tv_nsec};
+  if (void* loaded = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) {
+    if (auto found = versions.find(path); found == versions.end() || found->second == version) return loaded;
+    ::dlclose(loaded);
+    fail(ErrorCode::ArtifactInvalid,
+         "\"{}\" has changed since it was loaded; release the old model first, or give the new one another name", path);
+  }
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const char* reason = ::dlerror();
+    fail(ErrorCode::ArtifactInvalid, "cannot load \"{}\": {}", path, reason ? reason : "unknown reason");
+  }
+  versions[path] = version;
+  return library;
 }
 
 struct Mapping {
@@ -103,11 +139,7 @@ void Executable::set_constants(const void* data) {
 
 std::shared_ptr<const Executable> Executable::load(const std::string& path) {
   const std::string full_path = real_path(path);
-  void* library = ::dlopen(full_path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    const char* reason = ::dlerror();
-    fail(ErrorCode::ArtifactInvalid, "cannot load \"{}\": {}", path, reason ? reason : "unknown reason");
-  }
+  void* library = open_library(full_path);
   std::shared_ptr<Executable> executable(new Executable());
   executable->code_owner_ =
       std::shared_ptr<const void>(library, [](const void* p) { ::dlclose(const_cast<void*>(p)); });

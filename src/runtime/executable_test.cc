@@ -66,6 +66,18 @@ TEST_F(ExecutableFile, MapsConstantsBeside) {
   expect_runs(path);
 }
 
+TEST_F(ExecutableFile, AReplacedFileIsNotTakenForTheNewOne) {
+  const std::string path = folder_ / "net.so";
+  std::filesystem::copy_file(TREADLE_TEST_MODEL, path);
+  auto old_model = Executable::load(path);
+  EXPECT_NO_THROW(Executable::load(path));
+  std::filesystem::copy_file(TREADLE_TEST_MODEL, folder_ / "new.so");
+  std::filesystem::rename(folder_ / "new.so", path);
+  EXPECT_THAT(load_error(path).message(), HasSubstr("has changed since it was loaded"));
+  old_model.reset();
+  expect_runs(path);
+}
+
 TEST_F(ExecutableFile, OtherFilesAreErrors) {
   EXPECT_EQ(load_error("/no/such/file.so").code(), ErrorCode::Io);
   EXPECT_EQ(load_error(write("text.so", "hello", 5)).code(), ErrorCode::ArtifactInvalid);

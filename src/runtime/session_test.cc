@@ -20,6 +20,10 @@ std::atomic<int64_t> allocations{0};
   if (void* data = std::malloc(size)) return data;
   throw std::bad_alloc();
 }
+[[gnu::noinline]] void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  ++allocations;
+  return std::malloc(size);
+}
 [[gnu::noinline]] void operator delete(void* data) noexcept { std::free(data); }
 [[gnu::noinline]] void operator delete(void* data, size_t) noexcept { std::free(data); }
 

@@ -68,15 +68,15 @@ class Machine {
     set_shape(slot, memory);
     std::vector<int64_t> shape = memory.extents;
     if (!slot.strides.empty()) {
-      int64_t last = 0;
+      uint64_t last = 0;
       bool empty = false;
       for (size_t i = 0; i < shape.size(); ++i) {
-        last += (shape[i] - 1) * memory.strides[i];
+        last += (static_cast<uint64_t>(shape[i]) - 1) * static_cast<uint64_t>(memory.strides[i]);
         empty |= shape[i] <= 0;
       }
-      shape = {empty ? 0 : last + 1};
+      shape = {empty ? 0 : wrapped(last + 1)};
     }
-    memory.tensor = treadle::Tensor(slot.buffer->dtype, shape);
+    memory.tensor = treadle::Tensor(slot.buffer->dtype, std::move(shape));
     memory.data = memory.tensor.data();
     memory.elements = memory.tensor.size();
     std::memset(memory.data, 0xff, memory.tensor.bytes());  // NaN: what is read before it is written shows
@@ -84,12 +84,13 @@ class Machine {
 
   int64_t place(const Access& access) const {
     const Memory& memory = memory_[access.buffer];
-    int64_t offset = 0;
+    uint64_t sum = 0;
     for (size_t i = 0; i < access.indices.size(); ++i) {
       const int64_t index = r_[access.indices[i]].i;
       if (index < 0 || index >= memory.extents[i]) out_of_bounds(access, i, index);
-      offset += index * memory.strides[i];
+      sum += static_cast<uint64_t>(index) * static_cast<uint64_t>(memory.strides[i]);
     }
+    const int64_t offset = wrapped(sum);
     if (offset < 0 || offset >= memory.elements) {
       fail(ErrorCode::LoopInvalid, "{}: element {} of {} is outside its {} elements", function_.name, offset,
            program_.buffers[access.buffer].buffer->name, memory.elements);

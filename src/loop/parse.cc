@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "loop/lexer.h"
@@ -15,7 +16,8 @@
 namespace treadle::loop {
 namespace {
 
-constexpr int kMaxDepth = 1000;  // nested expressions and statements
+constexpr int kMaxDepth = 1000;   // nested expressions and statements
+constexpr int kMaxHeight = 4000;  // of an expression's tree; passes over it recurse
 constexpr int kMaxLanes = 4096;
 
 std::optional<Intrinsic> find_intrinsic(std::string_view name) {
@@ -51,6 +53,7 @@ class Parser {
     vars_.clear();
     buffers_.clear();
     aliases_.clear();
+    heights_.clear();
     Function f;
     expect("func");
     f.name = take(TokenKind::Global, "a function name").text;
@@ -182,9 +185,19 @@ class Parser {
       auto op = find_binary(token.text);
       if (!op || precedence(*op) < std::max(level, 1)) break;
       next();
-      left = raw_binary(token, *op, left, expression(precedence(*op) + 1));
+      left = measured(token, raw_binary(token, *op, left, expression(precedence(*op) + 1)));
     }
     return left;
+  }
+
+  Expr measured(const Token& token, Expr expr) {
+    int height = 0;
+    for (const Expr& operand : operands(expr)) {
+      if (auto it = heights_.find(operand.get()); it != heights_.end()) height = std::max(height, it->second);
+    }
+    if (++height > kMaxHeight) error_at(token, fmt::format("an expression is higher than {} operations", kMaxHeight));
+    heights_[expr.get()] = height;
+    return expr;
   }
 
   Expr raw_binary(const Token& token, BinaryOp op, const Expr& a, const Expr& b) {
@@ -236,6 +249,10 @@ class Parser {
   Expr primary() {
     Depth depth(*this);
     const Token token = peek();
+    return measured(token, primary_unmeasured(token));
+  }
+
+  Expr primary_unmeasured(const Token& token) {
     switch (token.kind) {
       case TokenKind::Number:
         next();
@@ -514,6 +531,7 @@ class Parser {
   std::map<std::string, Var> vars_;
   std::map<std::string, Buffer> buffers_;
   std::map<std::string, Expr> aliases_;
+  std::unordered_map<const ExprNode*, int> heights_;
 };
 
 }  // namespace

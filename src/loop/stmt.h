@@ -193,8 +193,8 @@ uint64_t structural_hash(const Function& function);
 void verify(const Function& function);
 
 // Runs a function without scheduling or code generation: the reference evaluator. `args`: one tensor per buffer, outputs included
-// (allocated by the caller). Bounds of every access are checked. Errors: LoopInvalid out of bounds; InvalidArgument for arguments
-// that do not fit the parameters.
+// (allocated by the caller). `scalars` left out are read off the arguments' extents. Bounds of every access are checked.
+// Errors: LoopInvalid out of bounds; InvalidArgument for arguments that do not fit the parameters.
 void interpret(const Function& function, const std::vector<treadle::Tensor>& args, const std::vector<int64_t>& scalars = {});
 
 }  // namespace treadle::loop

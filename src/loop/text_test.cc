@@ -179,6 +179,12 @@ TEST(LoopText, DeepNestingIsAnError) {
   EXPECT_THROW(parse_function(deep), Error);
   std::string braces = "func @f(out %a: int64[4]) " + std::string(100000, '{');
   EXPECT_THROW(parse_function(braces), Error);
+  std::string chain = "func @f(out %a: int64[4]) { %a[0] = 1";
+  for (int i = 0; i < 100000; ++i) chain += " + %a[0]";
+  EXPECT_THROW(parse_function(chain + " }"), Error);
+  std::string aliases = "func @f(out %a: int64[4]) { $0 = %a[0]\n";
+  for (int i = 0; i < 100000; ++i) aliases += fmt::format("${} = $0 + 1\n", 0);
+  EXPECT_THROW(parse_function(aliases + "%a[0] = $0 }"), Error);
 }
 
 }  // namespace

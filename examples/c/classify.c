@@ -6,8 +6,8 @@
  *     cc -std=c11 examples/c/classify.c -ltreadle_runtime -lm -o classify
  *     ./classify digits.so picture.f32
  *
- * picture.f32 holds the model's input as raw float32 numbers in row-major order; extents that the model leaves open are taken as 1.
- * Prints the three best classes with their probabilities. */
+ * picture.f32 holds the model's input as raw float32 numbers in row-major order; extents that the model leaves open are
+ * taken as 1. Prints the three best classes with their probabilities. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

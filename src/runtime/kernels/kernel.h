@@ -20,8 +20,9 @@ namespace treadle::kernels {
 // Calls f with the storage type of the elements; bool comes as uint8_t, so that any byte may stand in a tensor.
 template <typename F>
 decltype(auto) visit_element(DType dtype, F&& f) {
-  if (dtype.is_bool()) return f.template operator()<uint8_t>();
-  return visit(dtype, f);
+  return visit(dtype, [&]<typename T>() -> decltype(auto) {
+    return f.template operator()<std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>>();
+  });
 }
 
 // The type in which elements are compared and added: float for the 16-bit floats.
@@ -45,6 +46,17 @@ template <typename T>
 bool descending(T a, T b) {
   return a > b || (is_nan(b) && !is_nan(a));
 }
+
+// Compares indices by the keys at them, equal keys by the index itself: with it any sort is a stable one.
+template <typename Key>
+struct IndexOrder {
+  const Key* keys;
+  bool (*before)(Key, Key);  // ascending or descending
+  bool operator()(int64_t a, int64_t b) const {
+    if (before(keys[a], keys[b])) return true;
+    return !before(keys[b], keys[a]) && a < b;
+  }
+};
 
 // A kernel's tensor.
 class TensorArg {

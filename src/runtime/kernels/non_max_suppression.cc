@@ -13,7 +13,6 @@
 // Rows are ordered by batch, class, falling score; of equal scores the lower box comes first. Computed in float32.
 #include <algorithm>
 #include <bit>
-#include <numeric>
 
 #include "runtime/kernels/kernel.h"
 
@@ -48,7 +47,7 @@ std::vector<int64_t> select(const Box* boxes, const float* scores, int64_t count
   for (int64_t i = 0; i < count; ++i) {
     if (std::isnan(options.score_threshold) || scores[i] > options.score_threshold) order.push_back(i);
   }
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return descending(scores[a], scores[b]); });
+  std::sort(order.begin(), order.end(), IndexOrder<float>{scores, descending<float>});
   std::vector<int64_t> kept;
   for (int64_t candidate : order) {
     if (options.max_boxes >= 0 && static_cast<int64_t>(kept.size()) >= options.max_boxes) break;

@@ -30,14 +30,14 @@ struct Groups {
 template <typename T>
 Groups group_elements(const T* data, int64_t size, bool is_sorted) {
   using Key = Arithmetic<T>;
-  auto key = [&](int64_t i) { return static_cast<Key>(data[i]); };
+  std::vector<Key> keys(data, data + size);
   std::vector<int64_t> order(static_cast<size_t>(size));
   std::iota(order.begin(), order.end(), int64_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return ascending(key(a), key(b)); });
+  std::sort(order.begin(), order.end(), IndexOrder<Key>{keys.data(), ascending<Key>});
   Groups groups;
   groups.group.resize(order.size());
   for (size_t i = 0; i < order.size(); ++i) {
-    if (i == 0 || ascending(key(order[i - 1]), key(order[i]))) {
+    if (i == 0 || ascending(keys[order[i - 1]], keys[order[i]])) {
       groups.first.push_back(order[i]);
       groups.count.push_back(0);
     }

@@ -18,18 +18,11 @@ std::vector<int64_t> order_of(const T* row, int64_t extent, int64_t stride, bool
   for (int64_t i = 0; i < extent; ++i) keys[i] = static_cast<Key>(row[i * stride]);
   std::vector<int64_t> order(keys.size());
   std::iota(order.begin(), order.end(), int64_t{0});
-  auto sort_by = [&](bool (*before)(Key, Key)) {
-    // The index as last key makes any sort a stable one.
-    auto compare = [&](int64_t a, int64_t b) {
-      if (before(keys[a], keys[b])) return true;
-      return !before(keys[b], keys[a]) && a < b;
-    };
-    if (wanted < extent)
-      std::partial_sort(order.begin(), order.begin() + wanted, order.end(), compare);
-    else
-      std::sort(order.begin(), order.end(), compare);
-  };
-  sort_by(is_ascend ? ascending<Key> : descending<Key>);
+  const IndexOrder<Key> compare{keys.data(), is_ascend ? ascending<Key> : descending<Key>};
+  if (wanted < extent)
+    std::partial_sort(order.begin(), order.begin() + wanted, order.end(), compare);
+  else
+    std::sort(order.begin(), order.end(), compare);
   order.resize(static_cast<size_t>(wanted));
   return order;
 }

@@ -13,16 +13,16 @@
 
 namespace treadle::codegen {
 
-// Reads a target text: "llvm", "llvm -mcpu=native", TVM's spelling "llvm -mtriple=aarch64-linux-gnu -mcpu=… -mattr=+…,-…".
-// Errors: TargetUnknown with the near matches.
+// Reads a target text: "llvm", "llvm -mcpu=native", TVM's spelling "llvm -mtriple=aarch64-linux-gnu -mcpu=…
+// -mattr=+…,-…". Errors: TargetUnknown with the near matches.
 Target parse_target(const std::string& text);
 Target host_target();
 // Names that parse_target knows, with a sentence each: for `treadle targets`.
 std::vector<std::pair<std::string, std::string>> known_targets();
 
 struct Options {
-  int opt_level = 3;          // of LLVM: 0 … 3
-  bool debug_names = true;    // function names and line tables by which a profiler shows operators
+  int opt_level = 3;        // of LLVM: 0 … 3
+  bool debug_names = true;  // function names and line tables by which a profiler shows operators
 };
 
 using Bytes = std::vector<char>;
@@ -31,7 +31,8 @@ using Bytes = std::vector<char>;
 // Errors: CodegenUnsupported. Thread safe.
 Bytes emit_object(const std::vector<loop::Function>& functions, const Target& target, const Options& options = {});
 std::string emit_llvm(const std::vector<loop::Function>& functions, const Target& target, const Options& options = {});
-std::string emit_assembly(const std::vector<loop::Function>& functions, const Target& target, const Options& options = {});
+std::string emit_assembly(const std::vector<loop::Function>& functions, const Target& target,
+                          const Options& options = {});
 // An object whose symbols hold bytes: `name` and `name`_size (uint64), for a manifest or constants.
 Bytes emit_data_object(const std::vector<std::pair<std::string, std::string_view>>& symbols, const Target& target);
 // Links objects into one shared object with LLD. `exported`: symbols to show. Deterministic.

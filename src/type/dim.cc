@@ -253,12 +253,26 @@ Dim floordiv_by_constant(const Dim& a, int64_t c) {
   return Dim::from_poly(std::move(outside)) + quotient;
 }
 
+// The minimum or maximum that the expression is, when it is nothing else.
+const DimAtom* sole_extremum(const Dim& dim) {
+  const DimPoly* poly = dim.poly().get();
+  if (!poly || poly->constant != 0 || poly->terms.size() != 1 || poly->terms[0].coefficient != 1) return nullptr;
+  if (poly->terms[0].factors.size() != 1) return nullptr;
+  const DimAtom* atom = poly->terms[0].factors[0].get();
+  return atom->kind == DimAtom::Kind::Min || atom->kind == DimAtom::Kind::Max ? atom : nullptr;
+}
+
 Dim extremum(DimAtom::Kind kind, const Dim& a, const Dim& b) {
   const bool is_min = kind == DimAtom::Kind::Min;
   if (a == b) return a;
   Interval difference = bounds(a - b);
   if (difference.low && *difference.low >= 0) return is_min ? b : a;
   if (difference.high && *difference.high <= 0) return is_min ? a : b;
+  // max(a, min(a, x)) = a, and max(a, max(a, x)) = max(a, x); the same with both exchanged.
+  for (const auto& [one, other] : {std::pair(&a, &b), std::pair(&b, &a)}) {
+    const DimAtom* atom = sole_extremum(*other);
+    if (atom && (atom->a == *one || atom->b == *one)) return atom->kind == kind ? *other : *one;
+  }
   // Commutative: one order of the operands.
   return to_string(a) < to_string(b) ? from_atom(make_atom(kind, a, b)) : from_atom(make_atom(kind, b, a));
 }

@@ -42,6 +42,9 @@ TEST(Dim, MinimumAndMaximum) {
   EXPECT_TRUE(max(N, 0) == N);
   EXPECT_TRUE(min(N + 1, N) == N);
   EXPECT_TRUE(min(H, W) == min(W, H));
+  EXPECT_TRUE(max(min(H, 512), H) == H);
+  EXPECT_TRUE(min(H, max(W, H)) == H);
+  EXPECT_TRUE(max(W, max(W, H)) == max(W, H));
   EXPECT_EQ(to_string(max(H, W)), "max(H, W)");
 }
 

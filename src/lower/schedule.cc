@@ -56,7 +56,9 @@ Function schedule_function(const std::string& name, const std::vector<loop::Tens
   Schedule schedule(name, inputs, outputs);
   TemplateContext context{schedule, target, knobs, {}};
   inline_cheap(context);
-  if (!schedule_rows(context)) {
+  const std::vector<Stage*> all = schedule.stages();
+  const bool heavy = std::any_of(all.begin(), all.end(), [&](Stage* stage) { return is_contraction(context, *stage); });
+  if (heavy || !schedule_rows(context)) {
     std::vector<Stage*> done;  // readers that a reduction's template has taken
     const std::vector<Stage*> stages = schedule.stages();
     for (Stage* stage : stages) {

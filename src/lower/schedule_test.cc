@@ -2,6 +2,8 @@
 // Schedules of templates, interpreted against the straightforward nest over odd and symbolic extents.
 #include "lower/schedule.h"
 
+#include <array>
+
 #include "schedule/testing.h"
 
 namespace treadle::lower {
@@ -159,6 +161,111 @@ TEST(ScheduleFunction, PoolingWindows) {
                          [&](const auto& i, const auto& k) { return x(i[0], i[1], k[0], k[1], i[4]); })});
     }
   }
+}
+
+// Convolution in NCHW{c}c with weights OIHW{c}i{c}o, bias, residual and activation.
+void check_conv(int64_t batch, int64_t ic, int64_t oc, int64_t size, int64_t block, int64_t kernel, int64_t stride, int64_t pad, bool residual) {
+  const T x = input("x", {batch, ic, size, size, block}), w = input("w", {oc, ic, kernel, kernel, block, block}), b = input("b", {oc, block});
+  T padded = x;
+  if (pad > 0) {
+    padded = compute("pad", {batch, ic, size + 2 * pad, size + 2 * pad, block}, [&](const auto& i) {
+      const Expr inside = i[2] >= pad && i[2] < size + pad && i[3] >= pad && i[3] < size + pad;
+      return select(inside, x(i[0], i[1], i[2] - pad, i[3] - pad, i[4]), f32(0));
+    });
+  }
+  const int64_t out = (size + 2 * pad - kernel) / stride + 1;
+  const T y = reduce("conv", {batch, oc, out, out, block}, ReduceOp::Sum, {ic, kernel, kernel, block}, [&](const auto& i, const auto& k) {
+    return padded(i[0], k[0], i[2] * stride + k[1], i[3] * stride + k[2], k[3]) * w(i[1], k[0], k[1], k[2], k[3], i[4]);
+  });
+  if (!residual) return check({x, w}, {y});
+  const T r = input("r", {batch, oc, out, out, block});
+  const T z = compute("z", {batch, oc, out, out, block}, [&](const auto& i) {
+    return max(y(i[0], i[1], i[2], i[3], i[4]) + b(i[1], i[4]) + r(i[0], i[1], i[2], i[3], i[4]), f32(0));
+  });
+  check({x, w, b, r}, {z});
+}
+
+TEST(ScheduleFunction, BlockedConvolution) {
+  check_conv(1, 2, 3, 7, 8, 1, 1, 0, true);
+  check_conv(2, 1, 4, 9, 16, 1, 1, 0, false);
+  check_conv(1, 2, 2, 7, 8, 3, 1, 1, true);
+  check_conv(1, 1, 5, 14, 16, 3, 1, 1, false);
+  check_conv(1, 2, 2, 10, 8, 3, 2, 1, true);
+  check_conv(1, 2, 2, 9, 8, 1, 2, 0, true);
+}
+
+TEST(ScheduleFunction, FirstLayerAndPlainConvolution) {
+  const T x = input("x", {1, 3, 20, 20}), w = input("w", {2, 3, 7, 7, 16});
+  check({x, w}, {reduce("y", {1, 2, 7, 7, 16}, ReduceOp::Sum, {3, 7, 7}, [&](const auto& i, const auto& k) {
+          return x(i[0], k[0], i[2] * 2 + k[1], i[3] * 2 + k[2]) * w(i[1], k[0], k[1], k[2], i[4]);
+        })});
+  const T v = input("v", {5, 3, 3, 3});
+  for (int64_t stride : {1, 2}) {
+    const int64_t out = (20 - 3) / stride + 1;
+    check({x, v}, {reduce("y", {1, 5, out, out}, ReduceOp::Sum, {3, 3, 3}, [&](const auto& i, const auto& k) {
+            return x(i[0], k[0], i[2] * stride + k[1], i[3] * stride + k[2]) * v(i[1], k[0], k[1], k[2]);
+          })});
+  }
+  const T g = input("g", {6, 2, 3, 3}), x4 = input("x4", {1, 4, 20, 20});  // two groups
+  check({x4, g}, {reduce("y", {1, 6, 18, 18}, ReduceOp::Sum, {2, 3, 3}, [&](const auto& i, const auto& k) {
+          return x4(i[0], floordiv(i[1], 3) * 2 + k[0], i[2] + k[1], i[3] + k[2]) * g(i[1], k[0], k[1], k[2]);
+        })});
+}
+
+TEST(ScheduleFunction, DepthwiseConvolution) {
+  for (int64_t block : {8, 16}) {
+    for (int64_t stride : {1, 2}) {
+      const int64_t out = (13 - 3) / stride + 1;
+      const T x = input("x", {1, 3, 13, 13, block}), w = input("w", {3, 3, 3, block}), b = input("b", {3, block});
+      const T y = reduce("y", {1, 3, out, out, block}, ReduceOp::Sum, {3, 3}, [&](const auto& i, const auto& k) {
+        return x(i[0], i[1], i[2] * stride + k[0], i[3] * stride + k[1], i[4]) * w(i[1], k[0], k[1], i[4]);
+      });
+      check({x, w, b}, {compute("z", {1, 3, out, out, block}, [&](const auto& i) {
+              return min(max(y(i[0], i[1], i[2], i[3], i[4]) + b(i[1], i[4]), f32(0)), f32(6));
+            })});
+    }
+  }
+}
+
+TEST(ScheduleFunction, DenseAndMatmul) {
+  for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{{1, 40, 9}, {3, 37, 10}, {17, 64, 33}, {40, 100, 8}, {6, 3, 20}}) {
+    const T x = input("x", {m, k}), w = input("w", {n, k}), b = input("b", {k, n}), bias = input("bias", {n});
+    check({x, w}, {reduce("y", {m, n}, ReduceOp::Sum, {k}, [&](const auto& i, const auto& r) { return x(i[0], r[0]) * w(i[1], r[0]); })});
+    const T y = reduce("y", {m, n}, ReduceOp::Sum, {k}, [&](const auto& i, const auto& r) { return x(i[0], r[0]) * b(r[0], i[1]); });
+    check({x, b, bias}, {compute("z", {m, n}, [&](const auto& i) { return y(i[0], i[1]) + bias(i[1]); })});
+    for (int64_t t : {8, 16, 32}) {
+      const T packed = input("packed", {(n + t - 1) / t, k, t});
+      check({x, packed}, {reduce("y", {m, n}, ReduceOp::Sum, {k}, [&](const auto& i, const auto& r) {
+              return x(i[0], r[0]) * packed(floordiv(i[1], t), r[0], floormod(i[1], t));
+            })});
+    }
+  }
+}
+
+TEST(ScheduleFunction, BatchMatmulAndSymbolicDense) {
+  const Expr s = symbol_var("S"), n = symbol_var("N");
+  for (int64_t size : {0, 1, 5, 33}) {
+    const Symbols symbols{{"S", size}, {"N", 3}};
+    const T q = input("q", {n, s, 16}), v = input("v", {n, s, 16}), w = input("w", {3, 16, 16});
+    const T scores = reduce("scores", {n, s, s}, ReduceOp::Sum, {16}, [&](const auto& i, const auto& k) {
+      return q(i[0], i[1], k[0]) * v(i[0], i[2], k[0]);
+    });
+    check({q, v}, {scores}, symbols);
+    const T p = input("p", {n, s, s});
+    check({p, v}, {reduce("y", {n, s, 16}, ReduceOp::Sum, {s}, [&](const auto& i, const auto& k) {
+            return p(i[0], i[1], k[0]) * v(i[0], k[0], i[2]);
+          })}, symbols);
+    check({q, w}, {reduce("y", {n, s, 48}, ReduceOp::Sum, {16}, [&](const auto& i, const auto& k) {
+            return q(i[0], i[1], k[0]) * w(floordiv(i[2], 16), k[0], floormod(i[2], 16));
+          })}, symbols);
+  }
+}
+
+TEST(ScheduleFunction, IntegerContraction) {
+  const T x = input("x", {9, 20}, dtype::int8_), w = input("w", {20, 33}, dtype::int8_);
+  check({x, w}, {reduce("y", {9, 33}, ReduceOp::Sum, {20}, [&](const auto& i, const auto& k) {
+          return cast(x(i[0], k[0]), dtype::int32_) * cast(w(k[0], i[1]), dtype::int32_);
+        })});
 }
 
 T softmax(const T& x) {

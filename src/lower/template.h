@@ -47,6 +47,7 @@ void parallelize(TemplateContext& context, schedule::Stage& stage, size_t count,
 void schedule_elementwise(TemplateContext& context, schedule::Stage& stage, bool parallel);
 void schedule_reduction(TemplateContext& context, schedule::Stage& stage, bool parallel);
 // Sum of a product of two loads; false: the stage has another form and is untouched.
+bool is_contraction(TemplateContext& context, schedule::Stage& stage);
 bool schedule_contraction(TemplateContext& context, schedule::Stage& stage);
 // Several stages that share outer axes, computed row by row; false: they share none.
 bool schedule_rows(TemplateContext& context);

@@ -1,8 +1,330 @@
 // SPDX-License-Identifier: Apache-2.0
+// Contractions: Y[rows, columns] = sum over k of A[rows, k] * B[k, columns], and whatever looks like that: convolutions in blocked and plain
+// layouts, dense layers, matrix products.
+//
+// The innermost kept axis is the vector axis; the operand that it walks through contiguously is B. Axes that only A depends on are rows,
+// those that only B depends on are columns, axes of both are a batch. A register tile of rows x vectors is accumulated over the whole
+// reduction, A is broadcast element by element; the pointwise reader (bias, activation, residual) is computed from the registers:
+//
+//   parallel over batch, blocks of rows, column tiles:           a block of rows of A stays in L2
+//     for tiles of rows in the block:                            a column panel of B stays in L1 or L2
+//       acc[rows][vectors] = 0
+//       for k: acc[r][v] += A[r, k] * B[k, v]                    unrolled over r and v
+//       Y[tile] = epilogue(acc)
+//
+// When the vector axis walks through both operands contiguously (depthwise convolution) the tile has one vector and the taps are unrolled.
+#include <algorithm>
+#include <set>
+
 #include "lower/template.h"
+#include "lower/tile_model.h"
 
 namespace treadle::lower {
 
-bool schedule_contraction(TemplateContext&, schedule::Stage&) { return false; }
+using namespace loop;  // NOLINT(google-build-using-namespace): this file is about every node of it
+using schedule::Analyzer;
+using schedule::Schedule;
+using schedule::Stage;
+using schedule::Tail;
+
+namespace {
+
+constexpr size_t kNone = static_cast<size_t>(-1);
+constexpr int64_t kSymbolic = 128;  // what a symbolic extent is taken for where a number is needed
+
+enum class Role { Row, Column, Batch };
+
+struct Operand {
+  Access access;
+  std::optional<int64_t> vector_stride;  // along the vector axis inside one vector; nullopt: not linear
+};
+
+struct Contraction {
+  Operand a, b;              // b holds the vector axis
+  std::vector<Role> roles;   // per data axis
+  size_t vector_axis = 0;
+  int64_t lanes = 1;
+  bool depthwise = false;
+};
+
+bool depends(const Access& access, const Var& axis) {
+  return std::any_of(access.indices.begin(), access.indices.end(), [&](const Expr& index) { return uses_var(index, axis); });
+}
+
+// Stride inside one vector when the axis is cut into vectors of `lanes`.
+std::optional<int64_t> stride_in_vector(const Access& access, const Var& axis, int64_t lanes, const Expr& extent, Analyzer& analyzer) {
+  const Var outer("q"), lane("l");
+  analyzer.bind(outer, 0, floordiv(extent + int_imm(lanes - 1), int_imm(lanes)));
+  analyzer.bind(lane, 0, int_imm(lanes));
+  const Expr offset = substitute(access.offset, {{axis.var(), outer * int_imm(lanes) + lane}});
+  const auto linear = analyzer.split_linear(offset, lane);
+  const int64_t* stride = linear ? as_int(linear->first) : nullptr;
+  return stride ? std::optional(*stride) : std::nullopt;
+}
+
+int64_t power_of_two_below(int64_t n) {
+  int64_t p = 1;
+  while (p * 2 <= n) p *= 2;
+  return p;
+}
+
+bool is_one(const Expr& extent) {
+  const int64_t* n = as_int(extent);
+  return n && *n == 1;
+}
+
+const Binary* product_of(const Stage& stage) {
+  if (!stage.reduction() || stage.reduction()->op != ReduceOp::Sum || stage.reduction()->axes.empty()) return nullptr;
+  if (stage.reduction()->init.defined() || stage.buffer()->dtype.is_bool()) return nullptr;
+  const auto* product = stage.value().as<Binary>();
+  return product && product->op == BinaryOp::Mul ? product : nullptr;
+}
+
+std::optional<Contraction> analyse(TemplateContext& context, Stage& stage) {
+  if (!product_of(stage) || stage.axes().empty()) return std::nullopt;
+  const std::vector<Access> accesses = accesses_of(stage, context.analyzer);
+  if (accesses.size() != 2) return std::nullopt;
+  Contraction c;
+  size_t v = stage.axes().size() - 1;
+  while (v > 0 && is_one(stage.extent(v))) --v;
+  c.vector_axis = v;
+  const int64_t* extent = as_int(stage.extent(v));
+  c.lanes = context.target.lanes(static_cast<int>(stage.buffer()->dtype.bytes()));
+  if (extent) c.lanes = std::min(c.lanes, power_of_two_below(*extent));
+  if (c.lanes < 4 && c.lanes < context.target.lanes(static_cast<int>(stage.buffer()->dtype.bytes()))) return std::nullopt;
+  const Var axis = stage.axes()[v];
+  const bool in_first = depends(accesses[0], axis), in_second = depends(accesses[1], axis);
+  if (!in_first && !in_second) return std::nullopt;
+  const size_t b = in_second ? 1 : 0;
+  c.a.access = accesses[1 - b];
+  c.b.access = accesses[b];
+  for (Operand* operand : {&c.a, &c.b}) {
+    operand->vector_stride = stride_in_vector(operand->access, axis, c.lanes, stage.extent(v), context.analyzer);
+  }
+  if (in_first && in_second) {
+    c.depthwise = c.a.vector_stride && c.b.vector_stride && *c.a.vector_stride <= 1 && *c.b.vector_stride <= 1;
+    if (!c.depthwise) return std::nullopt;
+  }
+  for (const Var& data_axis : stage.axes()) {
+    const bool in_a = depends(c.a.access, data_axis), in_b = depends(c.b.access, data_axis);
+    c.roles.push_back(in_a && !in_b ? Role::Row : (in_b && !in_a ? Role::Column : Role::Batch));
+  }
+  return c;
+}
+
+// Makes adjacent row axes one where A walks through both in one go, so that tiles of rows need not end at the inner one.
+void collapse_rows(TemplateContext& context, Stage& stage, Stage*& reader, Contraction& c) {
+  for (size_t i = stage.axes().size(); i-- > 1;) {
+    if (c.roles[i - 1] != Role::Row || c.roles[i] != Role::Row || i == c.vector_axis || is_one(stage.extent(i - 1))) continue;
+    const auto outer = stride_of(c.a.access, stage.axes()[i - 1], context.analyzer);
+    const auto inner = stride_of(c.a.access, stage.axes()[i], context.analyzer);
+    if (!outer || !inner || !context.analyzer.proves(*outer == *inner * stage.extent(i))) continue;
+    context.schedule.collapse(stage, i - 1);
+    if (reader) context.schedule.collapse(*reader, i - 1);
+    const Contraction old = c;
+    c = *analyse(context, stage);
+  }
+}
+
+// B copied into panels [batch of B..., column tile, k, columns of a tile]; only for plain indices, as in a product of matrices.
+bool pack_columns(TemplateContext& context, Stage& acc, const Contraction& c, int64_t columns) {
+  const Reduction& r = *acc.reduction();
+  if (r.axes.size() != 1) return false;
+  const Var axis = acc.axes()[c.vector_axis], k = r.axes[0];
+  const std::vector<Expr>& indices = c.b.access.indices;
+  std::optional<size_t> at_axis, at_k;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (uses_var(indices[i], axis)) {
+      if (!indices[i].same_as(axis) || at_axis) return false;
+      at_axis = i;
+    } else if (uses_var(indices[i], k)) {
+      if (!indices[i].same_as(k) || at_k) return false;
+      at_k = i;
+    }
+  }
+  if (!at_axis || !at_k) return false;
+  const Buffer source = c.b.access.buffer;
+  const Expr extent = source->shape[*at_axis];
+  std::vector<Expr> shape;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (i != *at_axis && i != *at_k) shape.push_back(source->shape[i]);
+  }
+  const size_t rest = shape.size();
+  shape.push_back(floordiv(extent + int_imm(columns - 1), int_imm(columns)));
+  shape.push_back(source->shape[*at_k]);
+  shape.push_back(int_imm(columns));
+  const auto place = [&](const std::vector<Var>& p) {
+    std::vector<Expr> from;
+    for (size_t i = 0, next = 0; i < source->shape.size(); ++i) {
+      from.push_back(i == *at_axis ? p[rest] * int_imm(columns) + p[rest + 2] : (i == *at_k ? Expr(p[rest + 1]) : Expr(p[next++])));
+    }
+    return select(from[*at_axis] < extent, load(source, from), constant(0, source->dtype));
+  };
+  const auto index = [&](const std::vector<Expr>& at) {
+    std::vector<Expr> to;
+    for (size_t i = 0; i < at.size(); ++i) {
+      if (i != *at_axis && i != *at_k) to.push_back(at[i]);
+    }
+    to.push_back(floordiv(at[*at_axis], int_imm(columns)));
+    to.push_back(at[*at_k]);
+    to.push_back(floormod(at[*at_axis], int_imm(columns)));
+    return to;
+  };
+  schedule_elementwise(context, context.schedule.pack(source, {&acc}, shape, place, index), true);
+  return true;
+}
+
+// The reduction loops: the innermost is unrolled by `unroll`; all of them in a depthwise tile.
+std::vector<Var> reduction_order(Stage& acc, int64_t unroll, bool all) {
+  std::vector<Var> order;
+  const Reduction& r = *acc.reduction();
+  for (size_t i = 0; i < r.axes.size(); ++i) order.push_back(acc.reduce_axis(i));
+  if (all) {
+    int64_t repeated = 1;
+    for (size_t i = r.axes.size(); i-- > 0;) {
+      const int64_t* extent = as_int(r.extents[i]);
+      if (!extent || repeated * *extent > 32) break;
+      repeated *= *extent;
+      acc.unroll(acc.reduce_axis(i));
+    }
+    return order;
+  }
+  const int64_t* extent = as_int(r.extents.back());
+  if (extent && *extent <= unroll) {
+    acc.unroll(order.back());
+  } else if (unroll > 1) {
+    const auto [outer, inner] = acc.split(order.back(), unroll);
+    order.back() = outer;
+    order.push_back(inner);
+    acc.unroll(inner);
+  }
+  return order;
+}
+
+}  // namespace
+
+bool is_contraction(TemplateContext& context, Stage& stage) { return analyse(context, stage).has_value(); }
+
+bool schedule_contraction(TemplateContext& context, Stage& stage) {
+  auto found = analyse(context, stage);
+  if (!found) return false;
+  Contraction& c = *found;
+  const auto last_of = [&](Role role) -> size_t {  // the innermost axis of a role, the vector axis left out
+    for (size_t i = stage.axes().size(); i-- > 0;) {
+      if (c.roles[i] == role && i != c.vector_axis && !is_one(stage.extent(i))) return i;
+    }
+    return kNone;
+  };
+  Stage* reader = pointwise_reader(context, stage);
+  collapse_rows(context, stage, reader, c);
+  // In a depthwise tile the rows are pixels: batch axes of both operands are not, but axes of the data alone are rows.
+  const size_t row = last_of(Role::Row);
+  const size_t column = c.depthwise ? kNone : last_of(Role::Column);
+
+  TileProblem problem;
+  problem.rows = row != kNone ? size_of({stage.extent(row)}, kSymbolic) : 1;
+  problem.lanes = c.lanes;
+  problem.vectors_inner = (size_of({stage.extent(c.vector_axis)}, kSymbolic * c.lanes) + c.lanes - 1) / c.lanes;
+  problem.vectors_outer = column != kNone ? size_of({stage.extent(column)}, kSymbolic) : 1;
+  problem.depthwise = c.depthwise;
+  const int64_t k = size_of(stage.reduction()->extents, kSymbolic);
+  const int64_t total_rows = [&] {
+    int64_t n = 1;
+    for (size_t i = 0; i < c.roles.size(); ++i) n *= c.roles[i] == Role::Row ? size_of({stage.extent(i)}, kSymbolic) : 1;
+    return n;
+  }();
+  // Without contiguous columns a few rows do not pay for a copy: dot products along k are faster.
+  const bool strided = !c.b.vector_stride || *c.b.vector_stride != 1;
+  if (strided && !c.depthwise && total_rows < 4) return false;
+  const Tile tile = choose_tile(problem, context.target, context.knobs);
+
+  Stage& acc = reader ? stage : context.schedule.cache_write(stage);
+  Stage& out = reader ? *reader : stage;
+  const int64_t tile_columns = tile.vectors_inner * c.lanes;
+  if (!c.depthwise && total_rows >= 4) {
+    // Panels also spare rows of B that lie far apart the conflicts in the cache.
+    const auto k_stride = stride_of(c.b.access, acc.reduction()->axes.back(), context.analyzer);
+    const int64_t* distance = k_stride ? as_int(*k_stride) : nullptr;
+    if (strided || (total_rows >= 32 && (!distance || *distance > 4 * tile_columns))) pack_columns(context, acc, c, tile_columns);
+  }
+
+  // ---- loops of the tile and around it ----
+  std::vector<Var> outside, inside;
+  std::vector<Var> batch, rows, columns;
+  for (size_t i = 0; i < out.axes().size(); ++i) {
+    if (i == c.vector_axis || i == row || i == column) continue;
+    (c.roles[i] == Role::Row ? rows : (c.roles[i] == Role::Column ? columns : batch)).push_back(out.axis(i));
+  }
+  const int64_t colums_tiles = ((problem.vectors_inner + tile.vectors_inner - 1) / tile.vectors_inner) *
+                               ((problem.vectors_outer + tile.vectors_outer - 1) / tile.vectors_outer);
+  Var row_tile, row_in;
+  if (row != kNone) {
+    std::tie(row_tile, row_in) = out.split(out.axis(row), tile.rows, Tail::Even);
+    out.unroll(row_in);
+    inside.push_back(row_in);
+    rows.push_back(row_tile);
+  }
+  if (column != kNone) {
+    const auto [co, ci] = out.split(out.axis(column), tile.vectors_outer, Tail::Even);
+    columns.push_back(co);
+    out.unroll(ci);
+    inside.push_back(ci);
+  }
+  const auto [vo, vi] = out.split(out.axis(c.vector_axis), tile_columns);
+  const auto [vv, lane] = out.split(vi, c.lanes);
+  columns.push_back(vo);
+  out.unroll(vv);
+  out.vectorize(lane);
+  inside.insert(inside.end(), {vv, lane});
+
+  // Blocks of rows: so many that a block of A lies in half of L2, and that there are tasks for several threads.
+  const int64_t batch_size = [&] {
+    int64_t n = 1;
+    for (size_t i = 0; i < c.roles.size(); ++i) n *= c.roles[i] == Role::Batch ? size_of({stage.extent(i)}, kSymbolic) : 1;
+    return n;
+  }();
+  const double work = 2.0 * static_cast<double>(size_of(stage.buffer()->shape, kSymbolic)) * static_cast<double>(k);
+  const int64_t a_bytes = size_of(c.a.access.buffer->shape, kSymbolic) * static_cast<int64_t>(c.a.access.buffer->dtype.bytes());
+  const int64_t for_cache = 2 * (a_bytes / batch_size) / context.target.l2_bytes + 1;
+  const int64_t tasks = std::clamp<int64_t>(static_cast<int64_t>(work / 1e6), 1, 32);
+  const int64_t for_threads = (tasks + batch_size * colums_tiles - 1) / (batch_size * colums_tiles);
+  int64_t blocks = std::max(for_cache, for_threads);
+  if (context.knobs.row_block > 0) blocks = std::max<int64_t>(1, total_rows / context.knobs.row_block);
+  Var row_block;
+  if (!rows.empty() && blocks > 1) {
+    const auto [block_loop, rest] = out.split_parts(rows[0], blocks);
+    row_block = block_loop;
+    rows[0] = rest;
+  }
+  outside = batch;
+  if (row_block.defined()) outside.push_back(row_block);
+  outside.insert(outside.end(), columns.begin(), columns.end());
+  const size_t parallel_loops = outside.size();
+  outside.insert(outside.end(), rows.begin(), rows.end());
+  std::vector<Var> order = outside;
+  order.insert(order.end(), inside.begin(), inside.end());
+  out.reorder(order);
+
+  // ---- the accumulation ----
+  std::vector<Var> acc_order = reduction_order(acc, c.depthwise ? 0 : tile.unroll, c.depthwise);
+  for (size_t i = 0; i < acc.axes().size(); ++i) {
+    if (i == c.vector_axis) continue;
+    acc.unroll(acc.axis(i));
+    acc_order.push_back(acc.axis(i));
+  }
+  const auto [av, alane] = acc.split(acc.axis(c.vector_axis), c.lanes);
+  acc.unroll(av);
+  acc.vectorize(alane);
+  acc_order.insert(acc_order.end(), {av, alane});
+  acc.reorder(acc_order);
+  acc.compute_at(out, outside.back(), Scope::Local);
+
+  if (work >= 200000 && parallel_loops > 0) {
+    Var all = outside[0];
+    for (size_t i = 1; i < parallel_loops; ++i) all = out.fuse(all, outside[i]);
+    out.parallel(all);
+  }
+  return true;
+}
 
 }  // namespace treadle::lower

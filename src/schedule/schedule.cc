@@ -316,6 +316,52 @@ Stage& Schedule::pack(const Buffer& source, const std::vector<Stage*>& readers, 
   return add_stage(copy, axes, place(axes), std::nullopt, before);
 }
 
+void Schedule::collapse(Stage& stage, size_t axis) {
+  if (!stage.relations_.empty() || axis + 1 >= stage.axes_.size()) {
+    fail(ErrorCode::ScheduleInvalid, "stage {}: axis {} of {} cannot be made one with the next", stage.buffer_->name, axis,
+         stage.axes_.size());
+  }
+  const auto at = static_cast<ptrdiff_t>(axis);
+  const Expr inner = stage.buffer_->shape[axis + 1];
+  auto buffer = std::make_shared<BufferNode>(*stage.buffer_);
+  buffer->shape[axis] = buffer->shape[axis] * inner;
+  buffer->shape.erase(buffer->shape.begin() + at + 1);
+  const Var both(stage.axes_[axis].name() + stage.axes_[axis + 1].name());
+  const std::map<const VarNode*, Expr> values = {{stage.axes_[axis].var(), floordiv(both, inner)},
+                                                 {stage.axes_[axis + 1].var(), floormod(both, inner)}};
+  stage.value_ = substitute(stage.value_, values);
+  if (stage.reduction_ && stage.reduction_->init.defined()) {
+    stage.reduction_->init = substitute(stage.reduction_->init, values);
+  }
+  stage.axes_[axis] = both;
+  stage.axes_.erase(stage.axes_.begin() + at + 1);
+  const Var loop(both.name());
+  stage.reduce_[loop.var()] = false;
+  std::erase_if(stage.loops_, [&](const Var& v) { return v.same_as(stage.axis_loops_[axis + 1]); });
+  for (Var& v : stage.loops_) {
+    if (v.same_as(stage.axis_loops_[axis])) v = loop;
+  }
+  stage.axis_loops_[axis] = loop;
+  stage.axis_loops_.erase(stage.axis_loops_.begin() + at + 1);
+  const std::function<Expr(const std::vector<Expr>&)> redirect = [&](const std::vector<Expr>& indices) {
+    std::vector<Expr> result = indices;
+    result[axis] = indices[axis] * inner + indices[axis + 1];
+    result.erase(result.begin() + at + 1);
+    return load(buffer, std::move(result));
+  };
+  for (Stage* reader : readers(stage.buffer_)) {
+    ReplaceLoads replace(stage.buffer_.get(), redirect);
+    reader->value_ = replace.mutate(reader->value_);
+    if (reader->reduction_ && reader->reduction_->init.defined()) {
+      reader->reduction_->init = replace.mutate(reader->reduction_->init);
+    }
+  }
+  for (Buffer& param : params_) {
+    if (param == stage.buffer_) param = buffer;
+  }
+  stage.buffer_ = buffer;
+}
+
 Stage& Schedule::cache_read(const Buffer& source, const std::vector<Stage*>& readers) {
   return pack(
       source, readers, source->shape, [&](const std::vector<Var>& axes) { return load(source, as_exprs(axes)); },

@@ -123,6 +123,8 @@ class Schedule {
   Stage& pack(const loop::Buffer& source, const std::vector<Stage*>& readers, std::vector<loop::Expr> shape,
               const std::function<loop::Expr(const std::vector<loop::Var>&)>& place,
               const std::function<std::vector<loop::Expr>(const std::vector<loop::Expr>&)>& index);
+  // Makes the axes `axis` and `axis`+1 of a stage one; its memory stays as it is. Before any other change of its loops.
+  void collapse(Stage& stage, size_t axis);
   // Reads of `readers` through a copy with the same axes.
   Stage& cache_read(const loop::Buffer& source, const std::vector<Stage*>& readers);
 

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lower/tile_model.h"
+
+#include <algorithm>
+
+namespace treadle::lower {
+
+namespace {
+
+// Cycles of one step of k.
+double step_cycles(int64_t rows, int64_t vectors) {
+  const auto fma = static_cast<double>(rows * vectors);
+  const auto loads = static_cast<double>(rows + vectors);
+  return std::max({fma / 2, loads / 2, (fma + loads + 2) / 4.5, 4.0});
+}
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+Tile choose_tile(const TileProblem& p, const Target& target, const Knobs& knobs) {
+  Tile best;
+  if (p.depthwise) {  // a third of the registers accumulates; the rest holds what neighbouring rows share
+    best.rows = std::min<int64_t>(p.rows, knobs.rows ? knobs.rows : (target.vector_registers >= 32 ? 14 : 6));
+    return best;
+  }
+  double best_time = 0;
+  for (int64_t vectors = 1; vectors <= 8; ++vectors) {
+    if (knobs.vectors && vectors != std::min(knobs.vectors, p.vectors_inner * p.vectors_outer)) continue;
+    const int64_t inner = std::min(vectors, p.vectors_inner);
+    if (vectors % inner != 0) continue;
+    const int64_t outer = vectors / inner;
+    if (outer > p.vectors_outer || (outer > 1 && inner < p.vectors_inner)) continue;
+    for (int64_t rows = 1; rows <= std::min<int64_t>(p.rows, 30); ++rows) {
+      if (knobs.rows && rows != std::min(knobs.rows, p.rows)) continue;
+      if (rows * vectors + vectors + 1 > target.vector_registers) break;
+      const int64_t row_tiles = ceil_div(p.rows, rows);
+      const int64_t most = ceil_div(p.rows, row_tiles);
+      if (most != rows && !knobs.rows) continue;  // the same even split comes from a smaller number
+      const int64_t longer = p.rows - row_tiles * (most - 1);
+      const auto all_rows = [&](int64_t v) {
+        return static_cast<double>(longer) * step_cycles(most, v) +
+               (row_tiles > longer ? static_cast<double>(row_tiles - longer) * step_cycles(most - 1, v) : 0.0);
+      };
+      // column tiles: whole ones and a shorter last one
+      const int64_t whole_inner = p.vectors_inner / inner, tail_inner = p.vectors_inner % inner;
+      const int64_t outer_tiles = ceil_div(p.vectors_outer, outer), outer_most = ceil_div(p.vectors_outer, outer_tiles);
+      const int64_t outer_longer = p.vectors_outer - outer_tiles * (outer_most - 1);
+      const auto columns = [&](int64_t o) {
+        return static_cast<double>(whole_inner) * all_rows(inner * o) + (tail_inner ? all_rows(tail_inner * o) : 0.0);
+      };
+      double time = static_cast<double>(outer_longer) * columns(outer_most) +
+                    (outer_tiles > outer_longer ? static_cast<double>(outer_tiles - outer_longer) * columns(outer_most - 1) : 0.0);
+      // Of equal tiles the one that reads less.
+      time *= 1.0 + 0.05 * (static_cast<double>(most + vectors) / static_cast<double>(most * vectors));
+      if (best_time == 0 || time < best_time) {
+        best_time = time;
+        best.rows = rows;
+        best.vectors_inner = inner;
+        best.vectors_outer = outer;
+      }
+    }
+  }
+  best.unroll = knobs.unroll ? knobs.unroll : 4;
+  return best;
+}
+
+}  // namespace treadle::lower

@@ -177,7 +177,7 @@ std::vector<std::pair<std::string, std::string>> known_targets() {
       {"llvm -mcpu=x86-64-v4", "x86 processors with AVX-512 F, BW, VL and DQ"},
       {"llvm -mcpu=znver3", "one processor by LLVM's name for it"},
       {"llvm -mtriple=aarch64-linux-gnu", "Armv8-A with NEON"},
-      {"llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1", "Arm Neoverse N1"},
+      {"llvm -mcpu=neoverse-n1 -mtriple=aarch64-linux-gnu", "Arm Neoverse N1"},
   };
 }
 

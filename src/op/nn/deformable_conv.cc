@@ -73,11 +73,13 @@ Expr sample(const loop::Tensor& x, const ConvShape& shape, const Expr& n, const 
   const Expr h_floor = loop::intrinsic(loop::Intrinsic::Floor, {h}),
              w_floor = loop::intrinsic(loop::Intrinsic::Floor, {w});
   const Expr dh = h - h_floor, dw = w - w_floor, one = loop::constant(1, dtype);
-  const auto index = [](const Expr& floor, int64_t step, const Expr& extent) {
-    return clamp_index(loop::cast(floor, dtype::int64_) + step, extent);
-  };
+  const Expr row = loop::cast(h_floor, dtype::int64_), column = loop::cast(w_floor, dtype::int64_);
+  // `inside` bounds the upper left corner; the others may lie behind the end.
   const auto corner = [&](int64_t i, int64_t j) {
-    return loop::cast(element(x, shape.data_layout, n, c, index(h_floor, i, height), index(w_floor, j, width)), dtype);
+    Expr exists = loop::bool_imm(true);
+    if (i != 0) exists = exists && row + i < height;
+    if (j != 0) exists = exists && column + j < width;
+    return loop::select(exists, loop::cast(element(x, shape.data_layout, n, c, row + i, column + j), dtype), zero);
   };
   const Expr top = corner(0, 0) * (one - dw) + corner(0, 1) * dw,
              bottom = corner(1, 0) * (one - dw) + corner(1, 1) * dw;

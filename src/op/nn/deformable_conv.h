@@ -3,7 +3,7 @@
 //
 //   y[n, o, p, q] = sum over c, i, j of sample(x[n, c], p*sh + i*dh - pt + oy, q*sw + j*dw - pl + ox) * w[o, c, i, j]
 //   oy, ox  = offset[n, 2*(kh*kw*d + kw*i + j)], offset[n, 2*(kh*kw*d + kw*i + j) + 1], d = c / (C / deformable_groups)
-//   sample  bilinear; 0 at positions before 0 or from H (W) on; behind the last element the last element counts
+//   sample  bilinear; 0 at positions before 0 or from H (W) on; a neighbour behind the last element counts as 0
 //   data (N, C, H, W)   offset (N, 2*kh*kw*deformable_groups, H', W')   weight (O, C/groups, kh, kw)   y (N, O, H', W')
 // data_layout NCHW or NHWC (the offset's and the output's too). Source: Relay 0.16; Dai and others 2017.
 #pragma once

@@ -30,7 +30,8 @@ WindowShape window_shape(const PoolFields& fields, size_t rank, const TensorType
   static_cast<PoolShape&>(shape) = pool_data(fields.layout, fields.out_layout, rank, data);
   shape.kernel = normalise_per_axis(fields.pool_size, rank, "pool_size");
   shape.strides = normalise_per_axis(fields.strides, rank, "strides");
-  shape.dilation = normalise_per_axis(fields.dilation, rank, "dilation");
+  // TVM's records of pool gradients hold an empty dilation.
+  shape.dilation = fields.dilation.empty() ? ir::Ints(rank, 1) : normalise_per_axis(fields.dilation, rank, "dilation");
   for (const ir::Ints* values : {&shape.kernel, &shape.strides, &shape.dilation}) {
     for (int64_t value : *values) {
       if (value < 1)

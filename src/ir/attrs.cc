@@ -222,9 +222,8 @@ const char* to_string(AttrType type) {
 
 AttrValue list_value(const std::vector<AttrValue>& items) {
   const auto all = [&](auto... types) {
-    return std::all_of(items.begin(), items.end(), [&](const AttrValue& item) {
-      return (std::holds_alternative<decltype(types)>(item) || ...);
-    });
+    return std::all_of(items.begin(), items.end(),
+                       [&](const AttrValue& item) { return (std::holds_alternative<decltype(types)>(item) || ...); });
   };
   const auto collect = [&](auto list, auto convert) {
     for (const AttrValue& item : items) list.push_back(convert(item));

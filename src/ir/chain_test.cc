@@ -79,7 +79,8 @@ TEST(Chain, Lets) {
     std::vector<Expr> vars{x};
     for (int i = 0; i < kLength; ++i) vars.push_back(var("y", type));
     Expr body = vars.back();
-    for (int i = kLength; i > 0; --i) body = let(vars[static_cast<size_t>(i)], call("test.relu", {vars[static_cast<size_t>(i - 1)]}), body);
+    for (int i = kLength; i > 0; --i)
+      body = let(vars[static_cast<size_t>(i)], call("test.relu", {vars[static_cast<size_t>(i - 1)]}), body);
     exercise(of(body, {x}));
   });
 }

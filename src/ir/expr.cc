@@ -69,7 +69,6 @@ auto with_span(const Span& span, F f) {
   }
 }
 
-
 }  // namespace
 
 Dim trip_extent(const Expr& trip_count, const Expr& condition) {

@@ -33,7 +33,8 @@ std::string error_of(F f, ErrorCode code) {
 TEST_F(ExprTest, CallIsInferredWhenItIsMade) {
   const Expr x = var("x", floats({2, 3}));
   EXPECT_EQ(to_string(call("test.dense", {x, var("w", floats({5, 3}))}).type()), "Tensor[(2, 5), float32]");
-  EXPECT_EQ(to_string(tuple_get(call("test.split", {x}, {{"sections", int64_t{2}}}), 1).type()), "Tensor[(1, 3), float32]");
+  EXPECT_EQ(to_string(tuple_get(call("test.split", {x}, {{"sections", int64_t{2}}}), 1).type()),
+            "Tensor[(1, 3), float32]");
   // Not known yet is no error.
   EXPECT_EQ(call("test.dense", {x, var("w")}).type(), nullptr);
   EXPECT_EQ(to_string(call("test.dense", {x, var("w")}, {{"units", int64_t{7}}}).type()), "Tensor[(2, 7), float32]");
@@ -43,7 +44,8 @@ TEST_F(ExprTest, IllTypedCallNamesOperatorAndArguments) {
   const Expr x = var("x", floats({2, 3}));
   auto span = std::make_shared<SpanInfo>();
   span->node = "layer1 (Gemm)";
-  const std::string text = error_of([&] { call("test.dense", {x, var("w", floats({5, 4}))}, {}, span); }, ErrorCode::TypeMismatch);
+  const std::string text =
+      error_of([&] { call("test.dense", {x, var("w", floats({5, 4}))}, {}, span); }, ErrorCode::TypeMismatch);
   EXPECT_NE(text.find("data has 3 columns but weight has 4"), std::string::npos) << text;
   EXPECT_NE(text.find("data: Tensor[(2, 3), float32]   weight: Tensor[(5, 4), float32]"), std::string::npos) << text;
   EXPECT_NE(text.find("layer1 (Gemm)"), std::string::npos) << text;
@@ -67,19 +69,22 @@ TEST_F(ExprTest, AttributesAreCoercedAndChecked) {
   error_of([&] { dense.make_attrs({{"layout", std::string("XY")}}); }, ErrorCode::TypeAttribute);
   error_of([&] { OpRegistry::instance().get("test.split").make_attrs({}); }, ErrorCode::TypeAttribute);
   const Op& full = OpRegistry::instance().get("test.full");
-  const AttrsRef attrs = full.make_attrs({{"shape", list_value({int64_t{2}, std::string("N + 1")})}, {"dtype", std::string("int8")}});
+  const AttrsRef attrs =
+      full.make_attrs({{"shape", list_value({int64_t{2}, std::string("N + 1")})}, {"dtype", std::string("int8")}});
   EXPECT_EQ(to_string(attrs->get("shape")), "[2, \"N + 1\"]");
   EXPECT_EQ(to_string(attrs->get("dtype")), "\"int8\"");
   EXPECT_TRUE(attrs->equals(*full.make_attrs({{"shape", Shape{2, Dim::symbol("N") + 1}}, {"dtype", dtype::int8_}})));
   EXPECT_FALSE(attrs->equals(*full.make_attrs({{"shape", Ints{2}}})));
-  EXPECT_TRUE(std::holds_alternative<std::monostate>(full.make_attrs({{"shape", Ints{}}, {"dtype", std::string()}})->get("dtype")));
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(
+      full.make_attrs({{"shape", Ints{}}, {"dtype", std::string()}})->get("dtype")));
 }
 
 TEST_F(ExprTest, LoopTypes) {
   const Expr i = var("i", tensor_type({}, dtype::int64_)), c = var("c", floats({3}));
   const Expr body = function({i, c}, tuple({call("add", {c, c}), c}));
   const Expr trip = constant(Tensor::scalar(dtype::int64_, 4));
-  EXPECT_EQ(to_string(loop(trip, {}, body, {var("x", floats({3}))}, 1).type()), "(Tensor[(3), float32], Tensor[(4, 3), float32])");
+  EXPECT_EQ(to_string(loop(trip, {}, body, {var("x", floats({3}))}, 1).type()),
+            "(Tensor[(3), float32], Tensor[(4, 3), float32])");
   error_of([&] { loop(trip, {}, body, {var("x", floats({2}))}, 1); }, ErrorCode::TypeMismatch);
   error_of([&] { loop(trip, {}, body, {c}, 0); }, ErrorCode::TypeMismatch);
   error_of([&] { loop({}, {}, body, {c}, 1); }, ErrorCode::InvalidArgument);

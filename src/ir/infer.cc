@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inference of whole modules. Every node gets a type that may have placeholders; a walk over each function unifies them as the
-// rules of the node say; calls of operators whose relation lacks something wait, and are tried again until nothing changes. Then
-// the nodes whose type became known are rebuilt; all others are kept.
+// Inference of whole modules. Every node gets a type that may have placeholders; a walk over each function unifies them
+// as the rules of the node say; calls of operators whose relation lacks something wait, and are tried again until
+// nothing changes. Then the nodes whose type became known are rebuilt; all others are kept.
 #include "ir/infer.h"
 
 #include <optional>
@@ -112,8 +112,8 @@ class Inference {
     }
   }
 
-  // Before the value of a let (operand 0) a function's signature is made known, so that it may call itself; before the body the
-  // variable gets the value's type.
+  // Before the value of a let (operand 0) a function's signature is made known, so that it may call itself; before the
+  // body the variable gets the value's type.
   void bind(const Let& let, size_t operand) {
     try {
       if (operand == 0 && let.value.kind() == ExprKind::Function) unifier_.unify(slot(let.var), signature(let.value));
@@ -130,11 +130,22 @@ class Inference {
     for (const Expr& operand : operands) operands_settled &= settled(operand);
     bool keeps_type = is_complete(expr.type()) && operands_settled;
     switch (expr.kind()) {
-      case ExprKind::Var: keeps_type = is_complete(expr.type()); slot(expr); break;
-      case ExprKind::GlobalVar: keeps_type = false; slot(expr); break;
+      case ExprKind::Var:
+        keeps_type = is_complete(expr.type());
+        slot(expr);
+        break;
+      case ExprKind::GlobalVar:
+        keeps_type = false;
+        slot(expr);
+        break;
       case ExprKind::Op:
-      case ExprKind::Constant: keeps_type = true; slot(expr); break;
-      case ExprKind::Call: keeps_type = finish_call(expr, keeps_type); break;
+      case ExprKind::Constant:
+        keeps_type = true;
+        slot(expr);
+        break;
+      case ExprKind::Call:
+        keeps_type = finish_call(expr, keeps_type);
+        break;
       case ExprKind::Tuple: {
         std::vector<Type> fields;
         for (const Expr& operand : operands) fields.push_back(slot(operand));
@@ -145,7 +156,9 @@ class Inference {
         keeps_type &= is_complete(expr.as<Let>()->var.type());
         slots_[expr.get()] = slot(expr.as<Let>()->body);
         break;
-      case ExprKind::If: finish_if(expr, keeps_type); break;
+      case ExprKind::If:
+        finish_if(expr, keeps_type);
+        break;
       case ExprKind::Function: {
         for (const Expr& param : expr.as<Function>()->params) keeps_type &= is_complete(param.type());
         check_result(expr);
@@ -286,14 +299,16 @@ class Inference {
 
   [[noreturn]] void unresolved(const Expr& expr) {
     if (const auto* var = expr.as<Var>()) {
-      fail(ErrorCode::TypeUnresolved, "the type of %{} cannot be inferred: give it one, as in %{}: Tensor[(…), float32]", var->name, var->name);
+      fail(ErrorCode::TypeUnresolved,
+           "the type of %{} cannot be inferred: give it one, as in %{}: Tensor[(…), float32]", var->name, var->name);
     }
     // The cause is more often a variable than the node.
     for (const Expr& operand : children(expr)) {
       if (!is_complete(unifier_.close(slot(operand)))) unresolved_at(operand);
     }
     const auto* call = expr.as<Call>();
-    fail(ErrorCode::TypeUnresolved, "the type of {} cannot be inferred", call && call->op() ? "a call of " + call->op()->name : "an expression");
+    fail(ErrorCode::TypeUnresolved, "the type of {} cannot be inferred",
+         call && call->op() ? "a call of " + call->op()->name : "an expression");
   }
 
   [[noreturn]] void unresolved_at(const Expr& expr) {
@@ -354,9 +369,11 @@ class Inference {
       case ExprKind::Call: {
         const Call& node = *expr.as<Call>();
         Expr callee = node.op() ? node.callee : rebuilt(node.callee);
-        return std::make_shared<Call>(std::move(callee), all_rebuilt(node.args), node.attrs, final_type(expr), node.span);
+        return std::make_shared<Call>(std::move(callee), all_rebuilt(node.args), node.attrs, final_type(expr),
+                                      node.span);
       }
-      case ExprKind::Tuple: return tuple(all_rebuilt(expr.as<Tuple>()->fields), expr->span);
+      case ExprKind::Tuple:
+        return tuple(all_rebuilt(expr.as<Tuple>()->fields), expr->span);
       case ExprKind::TupleGetItem: {
         const TupleGetItem& node = *expr.as<TupleGetItem>();
         return std::make_shared<TupleGetItem>(rebuilt(node.tuple), node.index, final_type(expr), node.span);
@@ -367,17 +384,20 @@ class Inference {
       }
       case ExprKind::If: {
         const If& node = *expr.as<If>();
-        return std::make_shared<If>(rebuilt(node.condition), rebuilt(node.then_branch), rebuilt(node.else_branch), final_type(expr), node.span);
+        return std::make_shared<If>(rebuilt(node.condition), rebuilt(node.then_branch), rebuilt(node.else_branch),
+                                    final_type(expr), node.span);
       }
-      case ExprKind::Function: return rebuild_function(expr);
+      case ExprKind::Function:
+        return rebuild_function(expr);
       case ExprKind::Loop: {
         const Loop& node = *expr.as<Loop>();
         Expr trip_count = node.trip_count.defined() ? rebuilt(node.trip_count) : Expr();
         Expr condition = node.condition.defined() ? rebuilt(node.condition) : Expr();
-        return std::make_shared<Loop>(std::move(trip_count), std::move(condition), rebuilt(node.body), all_rebuilt(node.initial),
-                                      node.num_scanned, final_type(expr), node.span);
+        return std::make_shared<Loop>(std::move(trip_count), std::move(condition), rebuilt(node.body),
+                                      all_rebuilt(node.initial), node.num_scanned, final_type(expr), node.span);
       }
-      default: return expr;
+      default:
+        return expr;
     }
   }
 
@@ -406,7 +426,9 @@ class Inference {
 Module infer_types(const Module& module) { return Inference(module).run(); }
 
 Expr infer_types(const Expr& expr, const Module& module) {
-  constexpr const char* kName = "\x01" "expression";  // no name that a text can give
+  constexpr const char* kName =
+      "\x01"
+      "expression";  // no name that a text can give
   Module with = module;
   with.functions[kName] = function(free_vars(expr), expr);
   return infer_types(with).function(kName).body;

@@ -31,7 +31,9 @@ class Lexer {
   }
 
  private:
-  [[noreturn]] void error(std::string message, size_t offset) const { throw source_.error(ErrorCode::Parse, std::move(message), offset); }
+  [[noreturn]] void error(std::string message, size_t offset) const {
+    throw source_.error(ErrorCode::Parse, std::move(message), offset);
+  }
 
   char peek(size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
 
@@ -120,7 +122,8 @@ class Lexer {
       ++at_;
       while (is_digit(peek())) ++at_;
     }
-    if ((peek() == 'e' || peek() == 'E') && (is_digit(peek(1)) || ((peek(1) == '-' || peek(1) == '+') && is_digit(peek(2))))) {
+    if ((peek() == 'e' || peek() == 'E') &&
+        (is_digit(peek(1)) || ((peek(1) == '-' || peek(1) == '+') && is_digit(peek(2))))) {
       is_float = true;
       at_ += 2;
       while (is_digit(peek())) ++at_;
@@ -153,19 +156,28 @@ class Lexer {
       const char escape = peek();
       ++at_;
       switch (escape) {
-        case 'n': result += '\n'; break;
-        case 't': result += '\t'; break;
-        case 'r': result += '\r'; break;
+        case 'n':
+          result += '\n';
+          break;
+        case 't':
+          result += '\t';
+          break;
+        case 'r':
+          result += '\r';
+          break;
         case '"':
         case '\'':
-        case '\\': result += escape; break;
+        case '\\':
+          result += escape;
+          break;
         case 'x': {
           const int high = hex(peek()), low = hex(peek(1));
           result += static_cast<char>(high * 16 + low);
           at_ += 2;
           break;
         }
-        default: error("unknown escape in a string", at_ - 2);
+        default:
+          error("unknown escape in a string", at_ - 2);
       }
     }
   }
@@ -180,7 +192,8 @@ class Lexer {
     // The quote and the percent sign occur in what is skipped (VirtualDevice) and in extents.
     if (std::string_view("(){}[],;:.=+-*/<>?'%").find(peek()) == std::string_view::npos) {
       const auto byte = static_cast<unsigned char>(peek());
-      error(byte >= 0x20 && byte < 0x7f ? fmt::format("unexpected character '{}'", peek()) : fmt::format("unexpected byte 0x{:02x}", byte),
+      error(byte >= 0x20 && byte < 0x7f ? fmt::format("unexpected character '{}'", peek())
+                                        : fmt::format("unexpected byte 0x{:02x}", byte),
             begin);
     }
     ++at_;

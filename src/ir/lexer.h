@@ -13,14 +13,14 @@
 namespace treadle::ir {
 
 enum class TokenKind {
-  Identifier,  // nn.conv2d, fn, Tensor: letters, digits, '_', parts joined by '.'
-  Local,       // %x, or %"any text"; text is the name
-  Graph,       // %12; text is the number
-  Global,      // @main; text is the name
-  Int,         // 12, 3i64
-  Float,       // 1f, 1e-05f, 1.5f64
-  String,      // "…"; text is the content
-  Punctuation, // one of ( ) { } [ ] , ; : . = -> + - * / < <= > >= == != ? ' % #[
+  Identifier,   // nn.conv2d, fn, Tensor: letters, digits, '_', parts joined by '.'
+  Local,        // %x, or %"any text"; text is the name
+  Graph,        // %12; text is the number
+  Global,       // @main; text is the name
+  Int,          // 12, 3i64
+  Float,        // 1f, 1e-05f, 1.5f64
+  String,       // "…"; text is the content
+  Punctuation,  // one of ( ) { } [ ] , ; : . = -> + - * / < <= > >= == != ? ' % #[
   End,
 };
 
@@ -57,7 +57,7 @@ class SourceText {
 struct TokenList {
   std::vector<Token> tokens;       // ends with End
   std::list<std::string> storage;  // of texts that are no substring of the source; a list does not move them
-  std::string_view metadata;         // the JSON behind #[metadata]; empty when absent
+  std::string_view metadata;       // the JSON behind #[metadata]; empty when absent
   size_t metadata_offset = 0;
 };
 

@@ -16,7 +16,8 @@ constexpr size_t kMaxRank = 64;
 
 // dtype as the array format writes it; bool is an unsigned integer of one bit there.
 DType dtype_of_header(uint8_t code, uint8_t bits) {
-  if ((code == static_cast<uint8_t>(TypeCode::UInt) && bits == 1) || code == static_cast<uint8_t>(TypeCode::Bool)) return dtype::bool_;
+  if ((code == static_cast<uint8_t>(TypeCode::UInt) && bits == 1) || code == static_cast<uint8_t>(TypeCode::Bool))
+    return dtype::bool_;
   const DType wanted{static_cast<TypeCode>(code), bits};
   for (DType known : all_dtypes()) {
     if (known == wanted) return known;
@@ -35,7 +36,8 @@ class Reader {
     return value;
   }
   std::string_view take(size_t count) {
-    if (count > bytes_.size()) fail(ErrorCode::ImportFormat, "an array ends after {} of {} bytes", bytes_.size(), count);
+    if (count > bytes_.size())
+      fail(ErrorCode::ImportFormat, "an array ends after {} of {} bytes", bytes_.size(), count);
     const std::string_view result = bytes_.substr(0, count);
     bytes_.remove_prefix(count);
     return result;
@@ -64,7 +66,8 @@ std::string base64_encode(std::string_view bytes) {
   result.reserve((bytes.size() + 2) / 3 * 4);
   for (size_t i = 0; i < bytes.size(); i += 3) {
     uint32_t group = 0;
-    for (size_t j = 0; j < 3; ++j) group = group << 8 | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0u);
+    for (size_t j = 0; j < 3; ++j)
+      group = group << 8 | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0u);
     for (size_t j = 0; j < 4; ++j) result += i + j <= bytes.size() ? kDigits[group >> (18 - 6 * j) & 63] : '=';
   }
   return result;
@@ -85,7 +88,9 @@ std::string base64_decode(std::string_view text) {
     if (c == '=') break;
     if (c == '\n' || c == '\r' || c == ' ') continue;
     const int8_t value = values[static_cast<unsigned char>(c)];
-    if (value < 0) fail(ErrorCode::ImportFormat, "base64 data contains the byte {}", static_cast<int>(static_cast<unsigned char>(c)));
+    if (value < 0)
+      fail(ErrorCode::ImportFormat, "base64 data contains the byte {}",
+           static_cast<int>(static_cast<unsigned char>(c)));
     bits = bits << 6 | static_cast<uint32_t>(value);
     count += 6;
     if (count >= 8) {
@@ -115,20 +120,23 @@ std::string array_bytes(const Tensor& tensor) {
 
 Tensor array_from_bytes(std::string_view bytes) {
   Reader reader(bytes);
-  if (reader.number<uint64_t>() != kArrayMagic) fail(ErrorCode::ImportFormat, "an array does not begin with the magic number");
+  if (reader.number<uint64_t>() != kArrayMagic)
+    fail(ErrorCode::ImportFormat, "an array does not begin with the magic number");
   reader.take(8 + 8);  // reserved, device
   const auto rank = reader.number<uint32_t>();
   if (rank > kMaxRank) fail(ErrorCode::ImportFormat, "an array has rank {}", rank);
   const auto code = reader.number<uint8_t>();
   const auto bits = reader.number<uint8_t>();
-  if (const auto lanes = reader.number<uint16_t>(); lanes != 1) fail(ErrorCode::ImportFormat, "an array's elements have {} lanes", lanes);
+  if (const auto lanes = reader.number<uint16_t>(); lanes != 1)
+    fail(ErrorCode::ImportFormat, "an array's elements have {} lanes", lanes);
   const DType dtype = dtype_of_header(code, bits);
   std::vector<int64_t> shape;
   for (uint32_t i = 0; i < rank; ++i) shape.push_back(reader.number<int64_t>());
   const auto size = reader.number<int64_t>();
   const int64_t count = element_count(shape);
   // Compared before anything is allocated, so that a short text cannot ask for much memory.
-  if (size < 0 || static_cast<uint64_t>(size) / dtype.bytes() != static_cast<uint64_t>(count) || size % static_cast<int64_t>(dtype.bytes())) {
+  if (size < 0 || static_cast<uint64_t>(size) / dtype.bytes() != static_cast<uint64_t>(count) ||
+      size % static_cast<int64_t>(dtype.bytes())) {
     fail(ErrorCode::ImportFormat, "an array of {} elements of {} has {} bytes", count, to_string(dtype), size);
   }
   const std::string_view data = reader.take(static_cast<size_t>(size));
@@ -163,13 +171,16 @@ Metadata::Metadata(std::string_view text) {
     const size_t start = root.at("root").get<size_t>();
     for (Node& node : nodes_) {
       for (size_t index : node.data) {
-        if (index >= nodes_.size()) fail(ErrorCode::Parse, "the metadata refers to node {} of {}", index, nodes_.size());
+        if (index >= nodes_.size())
+          fail(ErrorCode::Parse, "the metadata refers to node {} of {}", index, nodes_.size());
         nodes_[index].listed = true;
       }
     }
-    if (start >= nodes_.size()) fail(ErrorCode::Parse, "the root of the metadata is node {} of {}", start, nodes_.size());
+    if (start >= nodes_.size())
+      fail(ErrorCode::Parse, "the root of the metadata is node {} of {}", start, nodes_.size());
     const Node& map = nodes_[start];
-    for (size_t i = 0; i < map.keys.size() && i < map.data.size(); ++i) entries_[map.keys[i]] = nodes_[map.data[i]].data;
+    for (size_t i = 0; i < map.keys.size() && i < map.data.size(); ++i)
+      entries_[map.keys[i]] = nodes_[map.data[i]].data;
   } catch (const nlohmann::json::exception& error) {
     fail(ErrorCode::Parse, "the metadata is no valid JSON: {}", error.what());
   }
@@ -218,8 +229,9 @@ AttrValue Metadata::value_of(const Node& node, int depth) const {
   fail(ErrorCode::ImportUnsupported, "the metadata has an attribute of type {}", node.type_key);
 }
 
-// A field's text is a value or the index of the node that holds it. It is an index when it is the number of a node that no list holds
-// and whose type fits the field: a plain number that is by chance such an index would have to stand beside the true reference.
+// A field's text is a value or the index of the node that holds it. It is an index when it is the number of a node that
+// no list holds and whose type fits the field: a plain number that is by chance such an index would have to stand
+// beside the true reference.
 AttrValue Metadata::field_value(const FieldInfo* field, const std::string& text) const {
   const std::optional<int64_t> number = parse_number<int64_t>(text);
   if (!number) {
@@ -229,8 +241,8 @@ AttrValue Metadata::field_value(const FieldInfo* field, const std::string& text)
   if (*number == 0 && field && field->optional) return AttrValue();  // node 0 is null
   if (*number > 0 && static_cast<size_t>(*number) < nodes_.size()) {
     const Node& node = nodes_[static_cast<size_t>(*number)];
-    const bool plausible = node.type_key == "IntImm" || node.type_key == "FloatImm" || node.type_key == "runtime.String" ||
-                           node.type_key == "Array" || node.type_key == "tir.Any";
+    const bool plausible = node.type_key == "IntImm" || node.type_key == "FloatImm" ||
+                           node.type_key == "runtime.String" || node.type_key == "Array" || node.type_key == "tir.Any";
     if (!node.listed && plausible) {
       AttrValue value = value_of(node, 0);
       if (!field) return value;
@@ -250,7 +262,11 @@ AttrMap Metadata::attributes(const std::string& key, size_t index, const AttrSch
     for (const FieldInfo& candidate : schema) {
       if (candidate.name == name) field = &candidate;
     }
-    result[name] = field_value(field, text);
+    AttrValue value = field_value(field, text);
+    // TVM leaves a list that it does not use empty: the default then.
+    const auto* list = std::get_if<Ints>(&value);
+    if (field && !field->required && list && list->empty()) continue;
+    result[name] = std::move(value);
   }
   return result;
 }

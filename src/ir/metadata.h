@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The #[metadata] section of a text: constants and attributes that do not stand inline, as the JSON node graph that TVM writes.
-//   {"root": 1, "nodes": [{"type_key": "Map", "keys": ["relay.Constant"], "data": [2]}, …], "b64ndarrays": ["…"], "attrs": {…}}
-// A number in a node's "attrs" is either a value or the index of a node; the array format is that of Relay's .params files.
+// The #[metadata] section of a text: constants and attributes that do not stand inline, as the JSON node graph that TVM
+// writes.
+//   {"root": 1, "nodes": [{"type_key": "Map", "keys": ["relay.Constant"], "data": [2]}, …], "b64ndarrays": ["…"],
+//   "attrs": {…}}
+// A number in a node's "attrs" is either a value or the index of a node; the array format is that of Relay's .params
+// files.
 #pragma once
 
 #include <map>
@@ -19,10 +22,11 @@ class Metadata {
   Metadata() = default;
   // Errors: Parse when the JSON is broken or its nodes refer to nothing; Limit.
   explicit Metadata(std::string_view json);
-  // Constant `index` of meta[relay.Constant]. Errors: InvalidArgument when absent; ImportFormat when its bytes are broken.
+  // Constant `index` of meta[relay.Constant]. Errors: InvalidArgument when absent; ImportFormat when its bytes are
+  // broken.
   Tensor constant(size_t index) const;
-  // The values of meta[KEY][index], KEY being "relay.attrs.…", by the names of `schema`; fields that the schema lacks stay plain text.
-  // Errors: InvalidArgument when absent.
+  // The values of meta[KEY][index], KEY being "relay.attrs.…", by the names of `schema`; fields that the schema lacks
+  // stay plain text. Errors: InvalidArgument when absent.
   AttrMap attributes(const std::string& key, size_t index, const AttrSchema& schema) const;
 
  private:

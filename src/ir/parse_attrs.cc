@@ -13,9 +13,12 @@ std::optional<double> Parser::special_float(const Token& token) const {
   if (token.kind != TokenKind::Identifier) return std::nullopt;
   std::string_view text = token.text;
   std::optional<double> value;
-  if (text.starts_with("inf")) value = std::numeric_limits<double>::infinity();
-  else if (text.starts_with("nan")) value = std::numeric_limits<double>::quiet_NaN();
-  else return std::nullopt;
+  if (text.starts_with("inf"))
+    value = std::numeric_limits<double>::infinity();
+  else if (text.starts_with("nan"))
+    value = std::numeric_limits<double>::quiet_NaN();
+  else
+    return std::nullopt;
   text.remove_prefix(3);
   for (std::string_view suffix : {"", "f", "f16", "f32", "f64", "bf16"}) {
     if (text == suffix) return value;

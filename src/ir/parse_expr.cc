@@ -15,9 +15,10 @@ struct Infix {
   const char* op;
 };
 
-constexpr Infix kInfix[] = {{"*", 12, "multiply"}, {"/", 12, "divide"},        {"+", 10, "add"},       {"-", 10, "subtract"},
-                            {"<", 8, "less"},      {"<=", 8, "less_equal"},    {">", 8, "greater"},    {">=", 8, "greater_equal"},
-                            {"==", 7, "equal"},    {"!=", 7, "not_equal"}};
+constexpr Infix kInfix[] = {{"*", 12, "multiply"}, {"/", 12, "divide"},        {"+", 10, "add"},
+                            {"-", 10, "subtract"}, {"<", 8, "less"},           {"<=", 8, "less_equal"},
+                            {">", 8, "greater"},   {">=", 8, "greater_equal"}, {"==", 7, "equal"},
+                            {"!=", 7, "not_equal"}};
 
 const Infix* infix(const Token& token) {
   if (token.kind != TokenKind::Punctuation) return nullptr;
@@ -40,8 +41,10 @@ template <typename T>
 Tensor scalar_of(DType dtype, T value) {
   Tensor tensor(dtype, {});
   visit(dtype, [&]<typename E>() {
-    if constexpr (std::is_same_v<E, Float16> || std::is_same_v<E, BFloat16>) *static_cast<E*>(tensor.data()) = E(static_cast<float>(value));
-    else *static_cast<E*>(tensor.data()) = static_cast<E>(value);
+    if constexpr (std::is_same_v<E, Float16> || std::is_same_v<E, BFloat16>)
+      *static_cast<E*>(tensor.data()) = E(static_cast<float>(value));
+    else
+      *static_cast<E*>(tensor.data()) = static_cast<E>(value);
   });
   return tensor;
 }
@@ -116,7 +119,8 @@ bool Parser::statement(std::vector<std::pair<Expr, Expr>>& lets) {
     value = expression();
     // The type of the value, so that what follows is inferred as it is read.
     const Type& known = value.type();
-    variable = var(std::string(name.text), is_complete(known) && known->kind != TypeKind::Func ? known : nullptr, span(name));
+    variable =
+        var(std::string(name.text), is_complete(known) && known->kind != TypeKind::Func ? known : nullptr, span(name));
   }
   expect(";");
   bind(key, variable);
@@ -146,7 +150,8 @@ Expr Parser::binary(int min_precedence) {
     Expr right = binary(found->precedence + 1);
     left = located(token, [&] {
       const Op* op = OpRegistry::instance().find(found->op);
-      if (!op) throw source_.error(ErrorCode::Parse, fmt::format("no operator is called \"{}\"", found->op), token.offset);
+      if (!op)
+        throw source_.error(ErrorCode::Parse, fmt::format("no operator is called \"{}\"", found->op), token.offset);
       return call(op, {left, right}, nullptr, span(token));
     });
   }
@@ -163,7 +168,8 @@ Expr Parser::postfix() {
       const Token& index = expect_kind(TokenKind::Int, "the index of a field");
       int value = 0;
       const auto [end, problem] = std::from_chars(index.text.data(), index.text.data() + index.text.size(), value);
-      if (problem != std::errc() || end != index.text.data() + index.text.size()) error("the index of a field is expected", index);
+      if (problem != std::errc() || end != index.text.data() + index.text.size())
+        error("the index of a field is expected", index);
       result = located(index, [&] { return tuple_get(result, value, span(start)); });
     } else {
       return result;
@@ -176,7 +182,9 @@ Expr Parser::atom() {
   const Token& token = peek();
   switch (token.kind) {
     case TokenKind::Local:
-    case TokenKind::Graph: next(); return lookup(token);
+    case TokenKind::Graph:
+      next();
+      return lookup(token);
     case TokenKind::Global: {
       next();
       const std::string name(token.text);
@@ -184,11 +192,15 @@ Expr Parser::atom() {
       return globals_.try_emplace(name, global_var(name, nullptr, span(token))).first->second;
     }
     case TokenKind::Int:
-    case TokenKind::Float: return number(false);
-    case TokenKind::Identifier: return identifier();
-    case TokenKind::Punctuation: break;
+    case TokenKind::Float:
+      return number(false);
+    case TokenKind::Identifier:
+      return identifier();
+    case TokenKind::Punctuation:
+      break;
     case TokenKind::String:
-    case TokenKind::End: error("an expression is expected", token);
+    case TokenKind::End:
+      error("an expression is expected", token);
   }
   if (token.is("(")) return parenthesised();
   if (token.is("{")) return block();
@@ -209,7 +221,8 @@ Expr Parser::identifier() {
   if (token.is_word("ref") || token.is_word("ref_read") || token.is_word("ref_write")) unsupported("references", token);
   if (special_float(token)) return number(false);
   next();
-  if (token.is_word("True") || token.is_word("False")) return constant(scalar_of(dtype::bool_, token.is_word("True")), span(token));
+  if (token.is_word("True") || token.is_word("False"))
+    return constant(scalar_of(dtype::bool_, token.is_word("True")), span(token));
   if (token.is_word("on_device") && peek().is("(")) return on_device();
   return op_expr(operator_named(token));
 }
@@ -227,7 +240,8 @@ Expr Parser::on_device() {
 const Op* Parser::operator_named(const Token& token) const {
   const OpRegistry& registry = OpRegistry::instance();
   if (const Op* op = registry.find(token.text)) return op;
-  Error problem = source_.error(ErrorCode::Parse, fmt::format("no operator is called \"{}\"", token.text), token.offset);
+  Error problem =
+      source_.error(ErrorCode::Parse, fmt::format("no operator is called \"{}\"", token.text), token.offset);
   std::string names;
   for (const std::string& near : registry.nearest(token.text)) names += (names.empty() ? "" : ", ") + near;
   if (!names.empty()) problem.help("nearest names: " + names);
@@ -271,12 +285,15 @@ Expr Parser::number(bool negative) {
   const std::string_view suffix = token.text.substr(digits);
   std::optional<DType> dtype = suffix_dtype(suffix, is_float);
   if (!dtype) {
-    error(suffix.empty() ? "a dtype behind the number (1f, 1f64) is expected" : "a number with the suffix of a dtype is expected", token);
+    error(suffix.empty() ? "a dtype behind the number (1f, 1f64) is expected"
+                         : "a number with the suffix of a dtype is expected",
+          token);
   }
   const char* end = text.data() + text.size();
   if (dtype->is_float()) {
     double value = 0;
-    if (std::from_chars(text.data(), end, value).ec != std::errc()) error("a number within the range of float64 is expected", token);
+    if (std::from_chars(text.data(), end, value).ec != std::errc())
+      error("a number within the range of float64 is expected", token);
     // One rounding only: a float32 must not go through a double's rounding twice.
     float single = 0;
     if (*dtype == dtype::float32_ && std::from_chars(text.data(), end, single).ec == std::errc()) {
@@ -295,7 +312,8 @@ Expr Parser::number(bool negative) {
   const bool parsed = std::from_chars(text.data(), end, value).ec == std::errc();
   const auto fits = [&](int bits) { return value >= -(int64_t{1} << (bits - 1)) && value < int64_t{1} << (bits - 1); };
   if (parsed && suffix.empty() && !fits(32)) dtype = dtype::int64_;
-  if (!parsed || (dtype->bits < 64 && !fits(dtype->bits))) error(fmt::format("a value of {} is expected", to_string(*dtype)), token);
+  if (!parsed || (dtype->bits < 64 && !fits(dtype->bits)))
+    error(fmt::format("a value of {} is expected", to_string(*dtype)), token);
   return constant(scalar_of(*dtype, value), span(token));
 }
 
@@ -315,7 +333,8 @@ Expr Parser::function_rest(const Token& start) {
       Type declared = accept(":") ? type() : nullptr;
       params.push_back(var(std::string(name.text), std::move(declared), span(name)));
       const std::string key = "%" + std::string(name.text);
-      if (scopes_.back().count(key)) throw source_.error(ErrorCode::Parse, fmt::format("the parameter {} occurs twice", key), name.offset);
+      if (scopes_.back().count(key))
+        throw source_.error(ErrorCode::Parse, fmt::format("the parameter {} occurs twice", key), name.offset);
       bind(key, params.back());
     } else {
       named_value(attrs);
@@ -326,7 +345,8 @@ Expr Parser::function_rest(const Token& start) {
   Expr body = block();
   pop_scope();
   type_params_.resize(outer);
-  return function(std::move(params), std::move(body), std::move(result), std::move(attrs), std::move(names), span(start));
+  return function(std::move(params), std::move(body), std::move(result), std::move(attrs), std::move(names),
+                  span(start));
 }
 
 // loop(trip=e, cond=fn (…) {…}, body=fn (…) {…}, scanned=N)(initial…); see print.h
@@ -369,7 +389,8 @@ Expr Parser::call_rest(const Expr& callee, const Token& start) {
       const Token& name = peek();
       if (!op) error("an argument is expected: only operators have attributes", name);
       named_value(attrs);
-    } else if (peek().is_word("meta") && peek(2).kind == TokenKind::Identifier && peek(2).text.starts_with("relay.attrs.")) {
+    } else if (peek().is_word("meta") && peek(2).kind == TokenKind::Identifier &&
+               peek(2).text.starts_with("relay.attrs.")) {
       const Token& meta = peek();
       const auto [key, index] = meta_reference();
       if (!op) error("an argument is expected: only operators have attributes", meta);

@@ -71,8 +71,8 @@ std::vector<std::string> Parser::type_params() {
   return names;
 }
 
-// An extent: everything up to the comma or bracket that ends it. `?` is one that nothing is known of; `?3` is the same wherever it
-// occurs in the text.
+// An extent: everything up to the comma or bracket that ends it. `?` is one that nothing is known of; `?3` is the same
+// wherever it occurs in the text.
 Dim Parser::dim() {
   const Token& start = peek();
   int depth = 0;

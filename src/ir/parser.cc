@@ -20,7 +20,9 @@ Parser::Parser(std::string_view text, const std::string& source) : source_(text,
   }
 }
 
-const Token& Parser::peek(size_t ahead) const { return tokens_.tokens[std::min(at_ + ahead, tokens_.tokens.size() - 1)]; }
+const Token& Parser::peek(size_t ahead) const {
+  return tokens_.tokens[std::min(at_ + ahead, tokens_.tokens.size() - 1)];
+}
 
 const Token& Parser::next() {
   const Token& token = peek();
@@ -52,8 +54,9 @@ const Token& Parser::expect_kind(TokenKind kind, const char* what) {
 
 void Parser::error(std::string message, const Token& token) const {
   constexpr size_t kMostShown = 40;
-  std::string found = token.kind == TokenKind::End ? "the end of the text"
-                                                   : quote(source_.text().substr(token.offset, std::min(kMostShown, token.end - token.offset)));
+  std::string found = token.kind == TokenKind::End
+                          ? "the end of the text"
+                          : quote(source_.text().substr(token.offset, std::min(kMostShown, token.end - token.offset)));
   throw source_.error(ErrorCode::Parse, fmt::format("{}, but found {}", message, found), token.offset);
 }
 
@@ -88,7 +91,8 @@ void Parser::version() {
   expect("=");
   const Token& value = expect_kind(TokenKind::String, "a version in quotes");
   if (value.text != "0.0.5" && value.text != "0.0.4") {
-    throw source_.error(ErrorCode::ImportUnsupported, fmt::format("the text has version {}; 0.0.5 is read", value.text), value.offset);
+    throw source_.error(ErrorCode::ImportUnsupported, fmt::format("the text has version {}; 0.0.5 is read", value.text),
+                        value.offset);
   }
   expect("]");
 }

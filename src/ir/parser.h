@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recursive descent over the tokens of Relay's text format. Nesting is bounded; sequences (lets, graph bindings, operands of infix
-// operators) are loops, so that long programs need no stack.
+// Recursive descent over the tokens of Relay's text format. Nesting is bounded; sequences (lets, graph bindings,
+// operands of infix operators) are loops, so that long programs need no stack.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,6 @@ class Parser {
   Module module();
 
  private:
-
-
   // parser.cc: tokens, names, module
   const Token& peek(size_t ahead = 0) const;
   const Token& next();
@@ -88,11 +86,11 @@ class Parser {
   int depth_ = 0;
   // One entry per open block: variables and graph bindings (by their text, with its sigil).
   std::vector<std::unordered_map<std::string, Expr>> scopes_;
-  std::vector<std::string> type_params_;     // in scope
-  std::map<std::string, Expr> globals_;      // one GlobalVar per name
+  std::vector<std::string> type_params_;  // in scope
+  std::map<std::string, Expr> globals_;   // one GlobalVar per name
   std::map<std::string, Token> used_globals_;
-  std::map<std::string, Dim> anonymous_;     // "?3" of the text
-  std::vector<Expr> free_order_;             // variables of free_var
+  std::map<std::string, Dim> anonymous_;  // "?3" of the text
+  std::vector<Expr> free_order_;          // variables of free_var
 };
 
 // Deeper nesting of expressions, types or lists is refused. Each level takes at most about 2 KiB of stack.
@@ -102,7 +100,8 @@ class Parser::Nest {
  public:
   explicit Nest(Parser& parser) : parser_(parser) {
     if (parser.depth_ >= kMaxNesting) {
-      throw parser.source_.error(ErrorCode::Limit, fmt::format("the text is nested deeper than {}", kMaxNesting), parser.peek().offset);
+      throw parser.source_.error(ErrorCode::Limit, fmt::format("the text is nested deeper than {}", kMaxNesting),
+                                 parser.peek().offset);
     }
     ++parser.depth_;
   }
@@ -120,8 +119,9 @@ auto Parser::located(const Token& token, F f) {
     if (error.code() != ErrorCode::Parse) {
       const auto [line, column] = source_.place(token.offset);
       const std::string place = fmt::format("{}:{}:{}", source_.name(), line, column);
-      const bool known = std::any_of(error.context().begin(), error.context().end(),
-                                     [&](const std::string& context) { return context.starts_with(source_.name() + ":"); });
+      const bool known = std::any_of(error.context().begin(), error.context().end(), [&](const std::string& context) {
+        return context.starts_with(source_.name() + ":");
+      });
       if (!known) error.at(place), source_.decorate(error, token.offset);
     }
     throw;

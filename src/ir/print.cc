@@ -26,7 +26,9 @@ bool is_identifier(std::string_view name) {
   return true;
 }
 
-std::string sigil_name(char sigil, const std::string& name) { return sigil + (is_identifier(name) ? name : quote(name)); }
+std::string sigil_name(char sigil, const std::string& name) {
+  return sigil + (is_identifier(name) ? name : quote(name));
+}
 
 // The suffix that names the dtype of a scalar.
 std::string suffix(DType dtype) {
@@ -135,10 +137,13 @@ class Printer {
     plan_ = std::make_unique<PrintPlan>(expr);
     names_.clear();
     used_names_.clear();
+    name_counts_.clear();
     graph_names_.clear();
   }
 
-  std::string type_text(const Type& type) const { return to_string(symbols_.empty() ? type : substitute(type, symbols_)); }
+  std::string type_text(const Type& type) const {
+    return to_string(symbols_.empty() ? type : substitute(type, symbols_));
+  }
 
   // In a comment: nothing reads it, so symbols that are nowhere declared are plain question marks.
   std::string comment(const Expr& expr) const {
@@ -162,7 +167,8 @@ class Printer {
     if (added) {
       const std::string& base = expr.as<Var>()->name;
       std::string name = base.empty() ? "v" : base;
-      for (int i = 1; !used_names_.insert(name).second; ++i) name = fmt::format("{}{}", base.empty() ? "v" : base, i);
+      int& count = name_counts_[name];  // goes on where the last of this name stopped
+      while (!used_names_.insert(name).second) name = fmt::format("{}{}", base.empty() ? "v" : base, ++count);
       place->second = sigil_name('%', name);
     }
     return place->second;
@@ -182,17 +188,23 @@ class Printer {
   // An operand: an atom, or the name of a binding.
   std::string operand(const Expr& expr) {
     switch (expr.kind()) {
-      case ExprKind::Var: return var_name(expr);
-      case ExprKind::GlobalVar: return sigil_name('@', expr.as<GlobalVar>()->name);
-      case ExprKind::Op: return expr.as<OpExpr>()->op->name;
-      case ExprKind::Constant: return constant_text(expr);
+      case ExprKind::Var:
+        return var_name(expr);
+      case ExprKind::GlobalVar:
+        return sigil_name('@', expr.as<GlobalVar>()->name);
+      case ExprKind::Op:
+        return expr.as<OpExpr>()->op->name;
+      case ExprKind::Constant:
+        return constant_text(expr);
       case ExprKind::TupleGetItem: {
         std::string fields;
         Expr tuple = expr;
-        for (; const auto* get = tuple.as<TupleGetItem>(); tuple = get->tuple) fields.insert(0, fmt::format(".{}", get->index));
+        for (; const auto* get = tuple.as<TupleGetItem>(); tuple = get->tuple)
+          fields.insert(0, fmt::format(".{}", get->index));
         return operand(tuple) + fields;
       }
-      default: break;
+      default:
+        break;
     }
     const auto found = graph_names_.find(expr.get());
     TREADLE_CHECK(found != graph_names_.end(), "a node is printed before its operands");
@@ -212,11 +224,12 @@ class Printer {
     const PrintScope* scope = &first;
     for (;;) {
       for (const Expr& binding : scope->bindings) {
-        out_ += fmt::format("%{} = ", next_graph_name_);
+        const int name = next_graph_name_++;  // before the names inside
+        out_ += fmt::format("%{} = ", name);
         value(binding, level);
         out_ += ";\n";
         indent(level);
-        graph_names_[binding.get()] = next_graph_name_++;
+        graph_names_[binding.get()] = name;
       }
       const auto* let = scope->tail.as<Let>();
       if (!let || !plan_->is_inline(scope->tail)) break;
@@ -237,8 +250,10 @@ class Printer {
 
   // Where any expression may stand: the expression itself, or its name when it has one.
   void place(const Expr& expr, int level) {
-    if (!plan_->is_inline(expr)) out_ += operand(expr);
-    else value(expr, level);
+    if (!plan_->is_inline(expr))
+      out_ += operand(expr);
+    else
+      value(expr, level);
   }
 
   void braces(const PrintScope& scope, int level) {
@@ -257,8 +272,12 @@ class Printer {
       case ExprKind::GlobalVar:
       case ExprKind::Op:
       case ExprKind::Constant:
-      case ExprKind::TupleGetItem: out_ += operand(expr); return;
-      case ExprKind::Call: call_text(*expr.as<Call>()); break;
+      case ExprKind::TupleGetItem:
+        out_ += operand(expr);
+        return;
+      case ExprKind::Call:
+        call_text(*expr.as<Call>());
+        break;
       case ExprKind::Tuple: {
         const auto& fields = expr.as<Tuple>()->fields;
         out_ += fmt::format("({}{})", operands(fields), fields.size() == 1 ? "," : "");
@@ -283,7 +302,9 @@ class Printer {
         out_ += "fn ";
         function_text(expr, level);
         break;
-      case ExprKind::Loop: loop_text(*expr.as<Loop>(), level); break;
+      case ExprKind::Loop:
+        loop_text(*expr.as<Loop>(), level);
+        break;
     }
     out_ += comment(expr);
   }
@@ -345,6 +366,7 @@ class Printer {
   std::unique_ptr<PrintPlan> plan_;
   std::unordered_map<const ExprNode*, std::string> names_;
   std::set<std::string> used_names_;
+  std::unordered_map<std::string, int> name_counts_;
   std::unordered_map<const ExprNode*, int> graph_names_;
   int next_graph_name_ = 0;
   std::map<std::string, Dim> symbols_;  // anonymous symbols as they are printed

@@ -2,8 +2,9 @@
 // The plan of a printed function: which nodes get a name of their own (%0 = …;), and in which block each stands.
 //
 // The text is Relay's, with these additions, all of which the parser reads:
-//   loop(trip=%n, cond=fn (…) {…}, body=fn (…) {…}, scanned=1)(%a, %b)   the structured loop; trip or cond may be missing
-//   Tensor[(N, 2*H - 1), float32]   extents with symbols; `?1` is one anonymous symbol that occurs more than once, `?` occurs once
+//   loop(trip=%n, cond=fn (…) {…}, body=fn (…) {…}, scanned=1)(%a, %b)   the structured loop; trip or cond may be
+//   missing Tensor[(N, 2*H - 1), float32]   extents with symbols; `?1` is one anonymous symbol that occurs more than
+//   once, `?` occurs once
 //   %"layer 1/x"   a name that is no identifier
 //   1i8, 1u8, 1bf16   scalars of every dtype
 #pragma once
@@ -36,7 +37,7 @@ class PrintPlan {
   struct Use {
     PrintScope* scope = nullptr;  // innermost block around all uses
     int count = 0;
-    bool in_place = false;        // the only use is where any expression may stand: a block's end, a let's value
+    bool in_place = false;  // the only use is where any expression may stand: a block's end, a let's value
   };
   void use(const Expr& operand, PrintScope* scope, bool in_place);
   PrintScope* open(const Expr& owner, PrintScope* parent, const Expr& tail);

@@ -20,8 +20,10 @@ bool is_atom(const Expr& expr) {
     case ExprKind::GlobalVar:
     case ExprKind::Op:
     case ExprKind::Constant:
-    case ExprKind::TupleGetItem: return true;
-    default: return false;
+    case ExprKind::TupleGetItem:
+      return true;
+    default:
+      return false;
   }
 }
 

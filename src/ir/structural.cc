@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Structural comparison and hashing. Both ignore how nodes are shared, names of bound variables, anonymous symbols and spans.
+// Structural comparison and hashing. Both ignore how nodes are shared, names of bound variables, anonymous symbols and
+// spans.
 #include <algorithm>
 #include <memory>
 #include <set>
@@ -19,17 +20,28 @@ using Difference = std::optional<std::string>;
 
 const char* kind_name(ExprKind kind) {
   switch (kind) {
-    case ExprKind::Var: return "a variable";
-    case ExprKind::GlobalVar: return "the name of a function";
-    case ExprKind::Op: return "an operator";
-    case ExprKind::Constant: return "a constant";
-    case ExprKind::Call: return "a call";
-    case ExprKind::Tuple: return "a tuple";
-    case ExprKind::TupleGetItem: return "a field of a tuple";
-    case ExprKind::Let: return "a let";
-    case ExprKind::If: return "an if";
-    case ExprKind::Function: return "a function";
-    case ExprKind::Loop: return "a loop";
+    case ExprKind::Var:
+      return "a variable";
+    case ExprKind::GlobalVar:
+      return "the name of a function";
+    case ExprKind::Op:
+      return "an operator";
+    case ExprKind::Constant:
+      return "a constant";
+    case ExprKind::Call:
+      return "a call";
+    case ExprKind::Tuple:
+      return "a tuple";
+    case ExprKind::TupleGetItem:
+      return "a field of a tuple";
+    case ExprKind::Let:
+      return "a let";
+    case ExprKind::If:
+      return "an if";
+    case ExprKind::Function:
+      return "a function";
+    case ExprKind::Loop:
+      return "a loop";
   }
   return "an expression";
 }
@@ -44,13 +56,21 @@ std::string operand_name(const Expr& expr, size_t i) {
       const std::string callee = global ? "@" + global->name : "a function";
       return i == 0 ? "callee of a call" : fmt::format("argument {} of {}", i - 1, callee);
     }
-    case ExprKind::Tuple: return fmt::format("field {} of a tuple", i);
-    case ExprKind::TupleGetItem: return "tuple of a field";
-    case ExprKind::Let: return i == 0 ? "value of let %" + expr.as<Let>()->var.as<Var>()->name : "body of let %" + expr.as<Let>()->var.as<Var>()->name;
-    case ExprKind::If: return i == 0 ? "condition of an if" : i == 1 ? "then branch" : "else branch";
-    case ExprKind::Function: return "body";
-    case ExprKind::Loop: return fmt::format("operand {} of a loop", i);
-    default: return "operand";
+    case ExprKind::Tuple:
+      return fmt::format("field {} of a tuple", i);
+    case ExprKind::TupleGetItem:
+      return "tuple of a field";
+    case ExprKind::Let:
+      return i == 0 ? "value of let %" + expr.as<Let>()->var.as<Var>()->name
+                    : "body of let %" + expr.as<Let>()->var.as<Var>()->name;
+    case ExprKind::If:
+      return i == 0 ? "condition of an if" : i == 1 ? "then branch" : "else branch";
+    case ExprKind::Function:
+      return "body";
+    case ExprKind::Loop:
+      return fmt::format("operand {} of a loop", i);
+    default:
+      return "operand";
   }
 }
 
@@ -118,9 +138,7 @@ class Comparison {
     left_of_[b.get()] = a.get();
   }
 
-  void bind_let(Pair& pair) {
-    bind(pair.a.as<Let>()->var, pair.b.as<Let>()->var);
-  }
+  void bind_let(Pair& pair) { bind(pair.a.as<Let>()->var, pair.b.as<Let>()->var); }
 
   // Where the pair is, from the outside in; the middle of a long way is left out.
   static std::string place(const Pair* pair) {
@@ -128,8 +146,10 @@ class Comparison {
     std::vector<std::string> steps;
     size_t count = 0;
     for (; pair && pair->parent; pair = pair->parent, ++count) {
-      if (steps.size() < kShown) steps.push_back(operand_name(pair->parent->a, pair->index));
-      else steps.back() = operand_name(pair->parent->a, pair->index);
+      if (steps.size() < kShown)
+        steps.push_back(operand_name(pair->parent->a, pair->index));
+      else
+        steps.back() = operand_name(pair->parent->a, pair->index);
     }
     std::string text;
     for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
@@ -148,7 +168,8 @@ class Comparison {
     if (difference_) return;
     pair->left = children(a);
     pair->right = children(b);
-    if (pair->left.size() != pair->right.size()) return differ(*pair, fmt::format("{} and {} operands", pair->left.size(), pair->right.size()));
+    if (pair->left.size() != pair->right.size())
+      return differ(*pair, fmt::format("{} and {} operands", pair->left.size(), pair->right.size()));
     stack_.push_back(std::move(pair));
   }
 
@@ -163,17 +184,20 @@ class Comparison {
       return differ(pair, fmt::format("types {} and {}", to_string(a.type()), to_string(b.type())));
     }
     switch (a.kind()) {
-      case ExprKind::Var: return compare_vars(pair);
+      case ExprKind::Var:
+        return compare_vars(pair);
       case ExprKind::GlobalVar: {
         const std::string &x = a.as<GlobalVar>()->name, &y = b.as<GlobalVar>()->name;
         if (x != y) differ(pair, fmt::format("@{} and @{}", x, y));
         return;
       }
       case ExprKind::Op:
-        if (a.as<OpExpr>()->op != b.as<OpExpr>()->op) differ(pair, a.as<OpExpr>()->op->name + " and " + b.as<OpExpr>()->op->name);
+        if (a.as<OpExpr>()->op != b.as<OpExpr>()->op)
+          differ(pair, a.as<OpExpr>()->op->name + " and " + b.as<OpExpr>()->op->name);
         return;
       case ExprKind::Constant:
-        if (!a.as<Constant>()->value.identical(b.as<Constant>()->value)) differ(pair, "constants with different values");
+        if (!a.as<Constant>()->value.identical(b.as<Constant>()->value))
+          differ(pair, "constants with different values");
         return;
       case ExprKind::Call: {
         const Call &x = *a.as<Call>(), &y = *b.as<Call>();
@@ -193,18 +217,21 @@ class Comparison {
         return;
       case ExprKind::Loop: {
         const Loop &x = *a.as<Loop>(), &y = *b.as<Loop>();
-        if (x.num_scanned != y.num_scanned) return differ(pair, fmt::format("{} and {} scanned values", x.num_scanned, y.num_scanned));
+        if (x.num_scanned != y.num_scanned)
+          return differ(pair, fmt::format("{} and {} scanned values", x.num_scanned, y.num_scanned));
         if (x.trip_count.defined() != y.trip_count.defined()) differ(pair, "a trip count is on one side only");
         return;
       }
       case ExprKind::Tuple:
       case ExprKind::If:
-      case ExprKind::Function: return;
+      case ExprKind::Function:
+        return;
     }
   }
 
   void compare_functions(const Pair& pair, const Function& a, const Function& b) {
-    if (a.params.size() != b.params.size()) return differ(pair, fmt::format("{} and {} parameters", a.params.size(), b.params.size()));
+    if (a.params.size() != b.params.size())
+      return differ(pair, fmt::format("{} and {} parameters", a.params.size(), b.params.size()));
     if (a.type_params.size() != b.type_params.size()) {
       return differ(pair, fmt::format("{} and {} type parameters", a.type_params.size(), b.type_params.size()));
     }
@@ -216,7 +243,8 @@ class Comparison {
       bind(a.params[i], b.params[i]);
     }
     const Type &x = as_func(pair.a.type())->result, &y = as_func(pair.b.type())->result;
-    if (!same_up_to_anonymous(x, y)) return differ(pair, fmt::format("the results have the types {} and {}", to_string(x), to_string(y)));
+    if (!same_up_to_anonymous(x, y))
+      return differ(pair, fmt::format("the results have the types {} and {}", to_string(x), to_string(y)));
     if (const Difference attrs = attrs_difference(a.attrs, b.attrs)) differ(pair, *attrs);
   }
 
@@ -226,8 +254,10 @@ class Comparison {
     const auto left = left_of_.find(b);
     const std::string &x = pair.a.as<Var>()->name, &y = pair.b.as<Var>()->name;
     if (right == right_of_.end() && left == left_of_.end()) {
-      if (a != b && x != y) differ(pair, fmt::format("free variables %{} and %{}", x, y));
-      else bind(pair.a, pair.b);
+      if (a != b && x != y)
+        differ(pair, fmt::format("free variables %{} and %{}", x, y));
+      else
+        bind(pair.a, pair.b);
       return;
     }
     if (right == right_of_.end() || left == left_of_.end() || right->second != b || left->second != a) {
@@ -242,8 +272,8 @@ class Comparison {
 };
 
 // ---- Hash ----
-// Of a node from its operands' hashes. A parameter hashes as its position and the nesting of functions inside its function, a
-// let-bound variable as its value: both are independent of names and of sharing.
+// Of a node from its operands' hashes. A parameter hashes as its position and the nesting of functions inside its
+// function, a let-bound variable as its value: both are independent of names and of sharing.
 
 class Hash {
  public:
@@ -263,7 +293,8 @@ class Hash {
       if (const auto* function = expr.as<Function>()) {
         ++height;
         for (size_t i = 0; i < function->params.size(); ++i) {
-          variables_[function->params[i].get()] = hash_combine(hash_combine(kParameter, static_cast<uint64_t>(height)), i);
+          variables_[function->params[i].get()] =
+              hash_combine(hash_combine(kParameter, static_cast<uint64_t>(height)), i);
         }
       } else if (const auto* let = expr.as<Let>()) {
         lets_[let->var.get()] = let->value;
@@ -280,7 +311,8 @@ class Hash {
       h = hash_combine(h, static_cast<uint64_t>(tensor->dtype.code) << 8 | tensor->dtype.bits);
       for (const Dim& dim : tensor->shape) {
         const std::set<std::string> names = dim.symbols();
-        const bool anonymous = std::any_of(names.begin(), names.end(), [](const std::string& name) { return name.starts_with('?'); });
+        const bool anonymous =
+            std::any_of(names.begin(), names.end(), [](const std::string& name) { return name.starts_with('?'); });
         h = hash_combine(h, anonymous ? 1 : dim.hash());
       }
     } else if (const TupleType* tuple = as_tuple(type)) {
@@ -303,11 +335,15 @@ class Hash {
   }
 
   uint64_t node(const Expr& expr) {
-    uint64_t h = hash_combine(static_cast<uint64_t>(expr.kind()), expr.kind() == ExprKind::GlobalVar ? 0 : type_hash(expr.type()));
+    uint64_t h = hash_combine(static_cast<uint64_t>(expr.kind()),
+                              expr.kind() == ExprKind::GlobalVar ? 0 : type_hash(expr.type()));
     switch (expr.kind()) {
-      case ExprKind::Var: return hash_combine(h, variable(expr));
-      case ExprKind::GlobalVar: return hash_string(expr.as<GlobalVar>()->name, h);
-      case ExprKind::Op: return hash_string(expr.as<OpExpr>()->op->name, h);
+      case ExprKind::Var:
+        return hash_combine(h, variable(expr));
+      case ExprKind::GlobalVar:
+        return hash_string(expr.as<GlobalVar>()->name, h);
+      case ExprKind::Op:
+        return hash_string(expr.as<OpExpr>()->op->name, h);
       case ExprKind::Constant: {
         const Tensor& value = expr.as<Constant>()->value;
         return hash_bytes(value.data(), value.bytes(), h);
@@ -318,9 +354,12 @@ class Hash {
         if (call.attrs) h = hash_combine(h, call.attrs->hash());
         break;
       }
-      case ExprKind::TupleGetItem: h = hash_combine(h, static_cast<uint64_t>(expr.as<TupleGetItem>()->index)); break;
+      case ExprKind::TupleGetItem:
+        h = hash_combine(h, static_cast<uint64_t>(expr.as<TupleGetItem>()->index));
+        break;
       case ExprKind::Function:
-        for (const auto& [name, value] : expr.as<Function>()->attrs) h = hash_string(to_string(value), hash_string(name, h));
+        for (const auto& [name, value] : expr.as<Function>()->attrs)
+          h = hash_string(to_string(value), hash_string(name, h));
         break;
       case ExprKind::Loop: {
         const Loop& loop = *expr.as<Loop>();
@@ -329,7 +368,8 @@ class Hash {
       }
       case ExprKind::Tuple:
       case ExprKind::Let:
-      case ExprKind::If: break;
+      case ExprKind::If:
+        break;
     }
     for (const Expr& operand : children(expr)) h = hash_combine(h, hashes_.at(operand.get()));
     return h;
@@ -346,7 +386,8 @@ std::optional<std::string> structural_difference(const Module& a, const Module& 
   for (const auto& [name, function] : a.functions) {
     const auto found = b.functions.find(name);
     if (found == b.functions.end()) return fmt::format("@{} is on the left only", name);
-    if (const Difference difference = Comparison().run(function, found->second)) return fmt::format("@{}, {}", name, *difference);
+    if (const Difference difference = Comparison().run(function, found->second))
+      return fmt::format("@{}, {}", name, *difference);
   }
   for (const auto& [name, function] : b.functions) {
     if (!a.functions.count(name)) return fmt::format("@{} is on the right only", name);
@@ -363,7 +404,8 @@ uint64_t structural_hash(const Expr& expr) { return Hash().run(expr); }
 
 uint64_t structural_hash(const Module& module) {
   uint64_t h = module.functions.size();
-  for (const auto& [name, function] : module.functions) h = hash_combine(hash_string(name, h), structural_hash(function));
+  for (const auto& [name, function] : module.functions)
+    h = hash_combine(hash_string(name, h), structural_hash(function));
   return h;
 }
 

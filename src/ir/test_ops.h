@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A few operators for the tests of this folder: what one needs of arithmetic, one with attributes and a weight whose shape follows,
-// one with several outputs, one whose extent is known when it ran.
+// A few operators for the tests of this folder: what one needs of arithmetic, one with attributes and a weight whose
+// shape follows, one with several outputs, one whose extent is known when it ran.
 #pragma once
 
 #include <string>

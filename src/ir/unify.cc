@@ -175,14 +175,18 @@ bool same_up_to_anonymous(const Type& a, const Type& b) {
         return std::any_of(names.begin(), names.end(), [](const std::string& name) { return name.starts_with('?'); });
       };
       const auto same = [&](const Dim& x, const Dim& y) { return x == y || (anonymous(x) && anonymous(y)); };
-      return s->dtype == t->dtype && std::equal(s->shape.begin(), s->shape.end(), t->shape.begin(), t->shape.end(), same);
+      return s->dtype == t->dtype &&
+             std::equal(s->shape.begin(), s->shape.end(), t->shape.begin(), t->shape.end(), same);
     }
-    case TypeKind::Tuple: return all_same(as_tuple(a)->fields, as_tuple(b)->fields);
+    case TypeKind::Tuple:
+      return all_same(as_tuple(a)->fields, as_tuple(b)->fields);
     case TypeKind::Func: {
       const FuncType *s = as_func(a), *t = as_func(b);
-      return s->type_params.size() == t->type_params.size() && all_same(s->params, t->params) && same_up_to_anonymous(s->result, t->result);
+      return s->type_params.size() == t->type_params.size() && all_same(s->params, t->params) &&
+             same_up_to_anonymous(s->result, t->result);
     }
-    case TypeKind::Var: return as_type_var(a)->name == as_type_var(b)->name;
+    case TypeKind::Var:
+      return as_type_var(a)->name == as_type_var(b)->name;
   }
   return false;
 }

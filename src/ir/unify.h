@@ -23,7 +23,8 @@ Type join_types(const Type& a, const Type& b);
 // Null when a type is not known. Errors: TypeMismatch.
 Type loop_type(const std::vector<Type>& initial, const Type& body, int num_scanned, const Dim& trip_count);
 
-// True when the types are equal where both are known exactly: an extent with an anonymous symbol stands for any other such.
+// True when the types are equal where both are known exactly: an extent with an anonymous symbol stands for any other
+// such.
 bool same_up_to_anonymous(const Type& a, const Type& b);
 
 // A set of placeholders and what is known of each. A placeholder is a TypeVar whose name starts with '$'.
@@ -39,9 +40,9 @@ class Unifier {
   Type close(const Type& type) const;
   // Makes the two equal, up to extents that may be equal. Errors: TypeMismatch naming both types.
   void unify(const Type& a, const Type& b);
-  // Type of the call of a value of type `callee` with these arguments: type parameters are instantiated, anonymous extents of the
-  // result are those of the arguments where the parameters say so, else new. once = false: the function is called again with
-  // other extents (a loop's body), so its anonymous extents stay. Errors: TypeMismatch.
+  // Type of the call of a value of type `callee` with these arguments: type parameters are instantiated, anonymous
+  // extents of the result are those of the arguments where the parameters say so, else new. once = false: the function
+  // is called again with other extents (a loop's body), so its anonymous extents stay. Errors: TypeMismatch.
   Type apply(const Type& callee, const std::vector<Type>& args, bool once = true);
   // Grows with every binding: tells whether a round changed anything.
   size_t bindings() const { return bound_count_; }

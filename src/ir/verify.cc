@@ -26,11 +26,16 @@ namespace {
 
 std::string describe(const Expr& expr) {
   std::string text;
-  if (const auto* call = expr.as<Call>(); call && call->op()) text = "a call of " + call->op()->name;
-  else if (const auto* var = expr.as<Var>()) text = "%" + var->name;
-  else if (const auto* global = expr.as<GlobalVar>()) text = "@" + global->name;
-  else if (const auto* let = expr.as<Let>()) text = "let %" + let->var.as<Var>()->name;
-  else text = fmt::format("an expression of kind {}", static_cast<int>(expr.kind()));
+  if (const auto* call = expr.as<Call>(); call && call->op())
+    text = "a call of " + call->op()->name;
+  else if (const auto* var = expr.as<Var>())
+    text = "%" + var->name;
+  else if (const auto* global = expr.as<GlobalVar>())
+    text = "@" + global->name;
+  else if (const auto* let = expr.as<Let>())
+    text = "let %" + let->var.as<Var>()->name;
+  else
+    text = fmt::format("an expression of kind {}", static_cast<int>(expr.kind()));
   if (expr->span) text += " (" + to_string(expr->span) + ")";
   return text;
 }
@@ -55,7 +60,8 @@ void fits(const Type& a, const Type& b) {
   unifier.unify(unifier.open(a), unifier.open(b));
 }
 
-// Rule 2. A node's place is the innermost block around all its users; a variable may be used at places inside the block that binds it.
+// Rule 2. A node's place is the innermost block around all its users; a variable may be used at places inside the block
+// that binds it.
 class Scopes {
  public:
   explicit Scopes(const Expr& function) {
@@ -80,7 +86,8 @@ class Scopes {
   }
 
   void bind(const Expr& var, const Block* block, const Expr& binder) {
-    if (!bound_.emplace(var.get(), block).second) broken(2, binder, fmt::format("%{} is bound a second time", var.as<Var>()->name));
+    if (!bound_.emplace(var.get(), block).second)
+      broken(2, binder, fmt::format("%{} is bound a second time", var.as<Var>()->name));
   }
 
   void use(const Expr& operand, const Block* block) {
@@ -128,24 +135,33 @@ class Verifier {
   explicit Verifier(const Module& module) : module_(module) {}
 
   void node(const Expr& expr) {
-    if (expr.kind() != ExprKind::Op && !is_complete(expr.type())) broken(3, expr, fmt::format("its type is {}", to_string(expr.type())));
+    if (expr.kind() != ExprKind::Op && !is_complete(expr.type()))
+      broken(3, expr, fmt::format("its type is {}", to_string(expr.type())));
     switch (expr.kind()) {
-      case ExprKind::GlobalVar: return global(expr);
-      case ExprKind::Constant: return constant(expr);
-      case ExprKind::Call: return expr.as<Call>()->op() ? operator_call(expr) : function_call(expr);
-      case ExprKind::TupleGetItem: return field(expr);
+      case ExprKind::GlobalVar:
+        return global(expr);
+      case ExprKind::Constant:
+        return constant(expr);
+      case ExprKind::Call:
+        return expr.as<Call>()->op() ? operator_call(expr) : function_call(expr);
+      case ExprKind::TupleGetItem:
+        return field(expr);
       case ExprKind::Let:
         return rule_holds(7, expr, [&] {
           const Let& let = *expr.as<Let>();
           if (!is_complete(let.var.type())) broken(3, let.var, "its type is not known");
           fits(let.var.type(), let.value.type());
         });
-      case ExprKind::If: return branches(expr);
-      case ExprKind::Function: return function(expr);
-      case ExprKind::Loop: return loop(expr);
+      case ExprKind::If:
+        return branches(expr);
+      case ExprKind::Function:
+        return function(expr);
+      case ExprKind::Loop:
+        return loop(expr);
       case ExprKind::Var:
       case ExprKind::Op:
-      case ExprKind::Tuple: return;
+      case ExprKind::Tuple:
+        return;
     }
   }
 
@@ -161,7 +177,8 @@ class Verifier {
     const TensorType* type = as_tensor(expr.type());
     const auto& known = all_dtypes();
     if (std::find(known.begin(), known.end(), value.dtype()) == known.end()) broken(10, expr, "its dtype is unknown");
-    if (!type || type->dtype != value.dtype() || type->shape != to_shape(value.shape())) broken(10, expr, "its type is not that of its value");
+    if (!type || type->dtype != value.dtype() || type->shape != to_shape(value.shape()))
+      broken(10, expr, "its type is not that of its value");
   }
 
   void operator_call(const Expr& expr) {
@@ -172,7 +189,8 @@ class Verifier {
     rule_holds(4, expr, [&] {
       const Type again = infer_call(*call.op(), *call.attrs, inputs);
       if (!same_up_to_anonymous(again, expr.type()) && !compatible(again, expr.type())) {
-        broken(4, expr, fmt::format("its type is {}, but its relation gives {}", to_string(expr.type()), to_string(again)));
+        broken(4, expr,
+               fmt::format("its type is {}, but its relation gives {}", to_string(expr.type()), to_string(again)));
       }
     });
   }
@@ -190,7 +208,8 @@ class Verifier {
   void field(const Expr& expr) {
     const TupleGetItem& node = *expr.as<TupleGetItem>();
     const TupleType* tuple = as_tuple(node.tuple.type());
-    if (!tuple || node.index < 0 || static_cast<size_t>(node.index) >= tuple->fields.size()) broken(6, expr, "there is no such field");
+    if (!tuple || node.index < 0 || static_cast<size_t>(node.index) >= tuple->fields.size())
+      broken(6, expr, "there is no such field");
     rule_holds(6, expr, [&] { fits(tuple->fields[static_cast<size_t>(node.index)], expr.type()); });
   }
 
@@ -209,7 +228,8 @@ class Verifier {
     }
     rule_holds(9, expr, [&] { fits(as_func(expr.type())->result, node.body.type()); });
     if (node.is_primitive()) {
-      for (const Expr& free : free_vars(expr)) broken(9, expr, fmt::format("it is primitive, but uses %{} from outside", free.as<Var>()->name));
+      for (const Expr& free : free_vars(expr))
+        broken(9, expr, fmt::format("it is primitive, but uses %{} from outside", free.as<Var>()->name));
     }
   }
 
@@ -232,7 +252,8 @@ void verify(const Module& module) {
   Verifier verifier(module);
   for (const auto& [name, function] : module.functions) {
     try {
-      if (!function.defined() || !function.as<Function>()) fail(ErrorCode::VerifyFailed, "rule 1 is broken: @{} is no function", name);
+      if (!function.defined() || !function.as<Function>())
+        fail(ErrorCode::VerifyFailed, "rule 1 is broken: @{} is no function", name);
       post_order(function, [&](const Expr& expr) { verifier.node(expr); });
       const Scopes scopes(function);
     } catch (Error& error) {

@@ -3,7 +3,6 @@
 #include <cstdio>
 
 #include "cli/command.h"
-#include "codegen/codegen.h"
 #include "driver/listing.h"
 #include "op/register.h"
 
@@ -39,10 +38,7 @@ void add_passes(CLI::App& app) {
 void add_targets(CLI::App& app) {
   auto* command = app.add_subcommand("targets", with_example("Lists what code can be generated for.", "treadle targets"));
   command->callback([] {
-    for (const auto& [name, sentence] : codegen::known_targets()) std::printf("%-34s %s\n", name.c_str(), sentence.c_str());
-    const Target host = codegen::host_target();
-    std::printf("\nthis machine: %s, %d-byte vectors, %d registers, L1 %lld KiB, L2 %lld KiB, L3 %lld KiB\n", host.cpu.c_str(), host.vector_bytes, host.vector_registers,
-                static_cast<long long>(host.l1_bytes >> 10), static_cast<long long>(host.l2_bytes >> 10), static_cast<long long>(host.l3_bytes >> 10));
+    std::fputs(targets_text().c_str(), stdout);
   });
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "codegen/codegen.h"
 #include "ir/op.h"
 #include "pass/pass.h"
 
@@ -148,6 +149,14 @@ std::string passes_text(bool markdown) {
     text += markdown ? fmt::format("| {} | {} | {} |\n", pass.name, pass.opt_level, pass.purpose) : fmt::format("{:<26} O{}  {}\n", pass.name, pass.opt_level, pass.purpose);
   }
   return text + fmt::format("\n{}: {}\n", markdown ? "The default pipeline" : "default pipeline", join(pass::default_pipeline()));
+}
+
+std::string targets_text() {
+  std::string text;
+  for (const auto& [name, sentence] : codegen::known_targets()) text += fmt::format("{:<34} {}\n", name, sentence);
+  const Target host = codegen::host_target();
+  return text + fmt::format("\nthis machine: {}, {}-byte vectors, {} registers, L1 {} KiB, L2 {} KiB, L3 {} KiB\n", host.cpu, host.vector_bytes, host.vector_registers,
+                            host.l1_bytes >> 10, host.l2_bytes >> 10, host.l3_bytes >> 10);
 }
 
 }  // namespace treadle

@@ -151,8 +151,11 @@ class Printer {
     if (options_.types && expr.type()) {
       std::map<std::string, int> names;
       count_anonymous(expr.type(), names);
-      std::map<std::string, Dim> shown = symbols_;
-      for (const auto& [name, count] : names) shown.try_emplace(name, Dim::symbol("?"));
+      std::map<std::string, Dim> shown;
+      for (const auto& [name, count] : names) {
+        const auto known = symbols_.find(name);
+        shown.emplace(name, known == symbols_.end() ? Dim::symbol("?") : known->second);
+      }
       text += " ty=" + to_string(names.empty() ? expr.type() : substitute(expr.type(), shown));
     }
     if (options_.spans && expr->span) text += " span=" + to_string(expr->span);

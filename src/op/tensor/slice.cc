@@ -47,8 +47,9 @@ SliceRange symbolic_forward(const Dim& extent, const Dim& begin, const Dim& end,
   const Dim first = from_front(begin, extent);
   const Dim last = to_end ? extent : from_front(end, extent);
   // extent - k … to the end: min(k, extent) of them.
-  if (begin.is_const() && begin.value() < 0 && last == extent) {
-    return {not_negative(first), ceildiv(min(Dim(0) - begin, extent), stride), stride};
+  const Dim rest = extent - first;
+  if (last == extent && rest.is_const() && rest.value() > 0) {
+    return {not_negative(first), ceildiv(min(rest, extent), stride), stride};
   }
   const Dim start = not_negative(first);
   const bool inside = last == extent || (end.is_const() && end.value() < 0);

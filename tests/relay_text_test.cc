@@ -112,6 +112,40 @@ TEST_P(RelayText, ParsesAndRoundTrips) {
   }
 }
 
+// A damaged text gives a coded error or a module, nothing else.
+TEST_P(RelayText, DamageIsAnError) {
+  const std::string text = read(GetParam());
+  uint64_t state = text.size();
+  const auto random = [&](size_t bound) {
+    state = state * 6364136223846793005ull + 1442695040888963407ull;
+    return static_cast<size_t>(state >> 33) % bound;
+  };
+  for (int round = 0; round < 12; ++round) {
+    std::string damaged = text;
+    const size_t at = random(text.size());
+    switch (round % 4) {
+      case 0:
+        damaged.resize(at);
+        break;
+      case 1:
+        damaged.erase(at, 1 + random(8));
+        break;
+      case 2:
+        damaged[at] = "(){}[],;:.=%@?0123456789\"f-"[random(27)];
+        break;
+      case 3:
+        damaged.insert(at, text.substr(random(text.size()), 1 + random(30)));
+        break;
+    }
+    try {
+      ir::verify(ir::parse(damaged, "damaged"));
+    } catch (const Error& error) {
+      EXPECT_NE(error.code(), ErrorCode::Internal) << error.what() << "\n" << damaged;
+      EXPECT_NE(error.code(), ErrorCode::VerifyFailed) << error.what() << "\n" << damaged;
+    }
+  }
+}
+
 std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
   for (char& c : name) {

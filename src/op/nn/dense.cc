@@ -237,11 +237,19 @@ std::vector<loop::Tensor> matmul_compute(const ir::Call& call, const std::vector
       })};
 }
 
-// matmul(a, b, transpose_b) of a 2-D weight is a dense layer, which has packed kernels.
+// A product with a 2-D weight is a dense layer, which has packed kernels. A weight that must be transposed first is
+// left alone unless it is constant. `weight` is (K, U), or (U, K) when `transposed`.
+ir::Expr as_dense(const ir::Expr& data, const ir::Expr& weight, bool transposed, const std::optional<DType>& out_dtype,
+                  const Span& span) {
+  if (transposed) return dense(data, weight, std::nullopt, out_dtype, span);
+  if (!is_constant_expression(weight)) return {};
+  return dense(data, ir::call("transpose", {weight}, {{"axes", ir::Ints{1, 0}}}, span), std::nullopt, out_dtype, span);
+}
+
 ir::Expr matmul_canonicalise(const ir::Call& call) {
   const auto& attrs = attrs_of<MatmulAttrs>(call);
-  if (attrs.transpose_a || !attrs.transpose_b) return {};
-  return dense(call.args[0], call.args[1], attrs.units, attrs.out_dtype, call.span);
+  if (attrs.transpose_a) return {};
+  return as_dense(call.args[0], call.args[1], attrs.transpose_b, attrs.out_dtype, call.span);
 }
 
 // ---- batch_matmul ----
@@ -281,6 +289,20 @@ std::vector<loop::Tensor> batch_matmul_compute(const ir::Call& call, const std::
       "batch_matmul", out, inner, product_dtype(attrs.out_dtype, *types[0], types[1]),
       [&](const Indices& p, const Expr& k) { return element(0, p, p[batch], k, attrs.transpose_a); },
       [&](const Indices& p, const Expr& k) { return element(1, p, k, p[batch + 1], attrs.transpose_b); })};
+}
+
+// The same weight for every element of the batch: a dense layer.
+ir::Expr batch_matmul_canonicalise(const ir::Call& call) {
+  const auto& attrs = attrs_of<BatchMatmulAttrs>(call);
+  const Shape &a = call.args[0].tensor_type().shape, &b = call.args[1].tensor_type().shape;
+  if (attrs.transpose_a || b.size() > a.size() || !is_static(b) || !is_constant_expression(call.args[1])) return {};
+  if (!product(Shape(b.begin(), b.end() - 2)).is(1)) return {};
+  ir::Expr weight = call.args[1];
+  if (b.size() > 2) {
+    const ir::Ints matrix{b[b.size() - 2].value(), b[b.size() - 1].value()};
+    weight = ir::call("reshape", {weight}, {{"newshape", matrix}, {"allowzero", true}}, call.span);
+  }
+  return as_dense(call.args[0], weight, attrs.transpose_b, attrs.out_dtype, call.span);
 }
 
 // ---- bias_add, batch_flatten ----
@@ -421,7 +443,8 @@ void register_nn_dense(ir::OpRegistry& registry) {
       .mixed_precision(ir::MixedPrecision::Always)
       .relation(batch_matmul_relation)
       .compute(batch_matmul_compute)
-      .layout(original_layout);
+      .layout(original_layout)
+      .canonicalise(batch_matmul_canonicalise);
   registry.add<BiasAddAttrs>("nn.bias_add", family)
       .summary("Adds a vector along one axis.")
       .formula("y[..., c, ...] = x[..., c, ...] + bias[c]")

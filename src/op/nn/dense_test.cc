@@ -108,6 +108,23 @@ TEST(BatchMatmul, SymbolicBatches) {
   expect_close(y, run_op("nn.batch_matmul", {a, b}, {{"transpose_b", true}}));
 }
 
+// Products with one constant weight become dense layers of the same type and value.
+TEST(Matmul, CanonicalFormIsDense) {
+  const ir::Expr a = ir::constant(pattern(dtype::float32_, {2, 3, 4})),
+                 b = ir::constant(pattern(dtype::float32_, {4, 5}, 2));
+  const ir::Expr batched = ir::constant(pattern(dtype::float32_, {1, 4, 5}, 2));
+  for (const ir::Expr& product :
+       {matmul(a, b), batch_matmul(a, b, false, false), batch_matmul(a, batched, false, false)}) {
+    const ir::Expr canonical = product.as<ir::Call>()->op()->canonicalise(*product.as<ir::Call>());
+    ASSERT_TRUE(canonical.defined());
+    EXPECT_EQ(canonical.as<ir::Call>()->op()->name, "nn.dense");
+    EXPECT_EQ(to_string(canonical.type()), to_string(product.type()));
+    expect_close(run(canonical), run(product));
+  }
+  const ir::Expr variable = matmul(a, var("b", {4, 5}));
+  EXPECT_FALSE(variable.as<ir::Call>()->op()->canonicalise(*variable.as<ir::Call>()).defined());
+}
+
 TEST(Dense, RefusesWithNumbers) {
   EXPECT_THAT(error_of([] { type_of("nn.dense", {f32({2, 4}), f32({3, 5})}); }),
               ::testing::HasSubstr("data has 4 elements along the summed axis but weight has 5"));

@@ -156,6 +156,17 @@ std::vector<const Op*> OpRegistry::all() const {
   return result;
 }
 
+// An attribute may ask for it: zeros(shape=[-1]), a window larger than the image.
+static void check_extents(const Type& type) {
+  if (const TupleType* tuple = as_tuple(type)) {
+    for (const Type& field : tuple->fields) check_extents(field);  // an operator gives tensors or a flat tuple
+  } else if (const TensorType* tensor = as_tensor(type)) {
+    for (const Dim& extent : tensor->shape) {
+      if (extent.is_const() && extent.value() < 0) fail(ErrorCode::TypeMismatch, "the result would have shape {}", to_string(tensor->shape));
+    }
+  }
+}
+
 Type infer_call(const Op& op, const Attrs& attrs, std::vector<Type>& inputs) {
   try {
     if (inputs.size() != op.inputs.size() && inputs.size() + op.optional_inputs != op.inputs.size()) {
@@ -168,6 +179,7 @@ Type infer_call(const Op& op, const Attrs& attrs, std::vector<Type>& inputs) {
     Relation relation(op, attrs, inputs);
     op.relation(relation);
     for (size_t i = 0; i < inputs.size(); ++i) inputs[i] = relation.input(i);
+    check_extents(relation.output());
     return relation.output();
   } catch (Error& error) {
     std::string text;

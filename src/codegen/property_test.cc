@@ -19,6 +19,7 @@ using loop::Expr;
 using loop::Intrinsic;
 
 constexpr int kElements = 96;
+constexpr int kRounds = 8;
 
 class Generator {
  public:
@@ -127,7 +128,7 @@ TEST_P(PropertyTest, CompiledCodeAgreesWithTheInterpreter) {
     for (const int lanes : {1, 4, 16}) {
       std::vector<loop::Function> functions;
       std::vector<std::vector<Tensor>> inputs;
-      for (int round = 0; round < 8; ++round) {
+      for (int round = 0; round < kRounds; ++round) {
         Generator generator(dtype, static_cast<uint64_t>(round * 1000 + lanes), lanes);
         functions.push_back(generator.function(1 + round % 4));
         functions.back().name = "f" + std::to_string(round);

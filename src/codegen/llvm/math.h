@@ -86,6 +86,8 @@ class Math {
     Value* number;
   };
   Quadrant quadrant(Value* x);
+  Quadrant near_quadrant(Value* x);
+  llvm::Function* reduction_function();
   void sin_and_cos(Value* r, Value* r_low, Value*& sine, Value*& cosine);
   Value* sin_or_cos(Value* x, bool cosine);  // 1.5 / 2.5 (1.5 / 1.5 with a fused multiply-add)
   Value* tan(Value* x);                      // 1 / 3
@@ -99,7 +101,8 @@ class Math {
   Value* acosh(Value* x);                      // 1 / 3
   Value* atanh(Value* x);                      // 1 / 3
   Value* erf(Value* x);                        // 2 / 2
-  Value* pow(Value* x, Value* y);              // 1 / 2
+  Value* pow(Value* x, Value* y);              // 1 / 1
+  Value* constant_power(Value* x, double exponent);
   Value* positive_power(Value* x, Value* y);
   Pair log_pair(Value* x);
 

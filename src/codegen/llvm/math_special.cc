@@ -117,8 +117,30 @@ Value* Math::positive_power(Value* x, Value* y) {
   return scale(b_.CreateFAdd(base, fma(base, correction, lost)), parts, 0);
 }
 
+// Exponents that models are full of; null for all others.
+Value* Math::constant_power(Value* x, double exponent) {
+  if (exponent == 0) return constant(x, 1);
+  if (exponent == 1) return x;
+  if (exponent == -1) return b_.CreateFDiv(constant(x, 1), x);
+  if (exponent == 2) return b_.CreateFMul(x, x);
+  if (exponent != 0.5) return nullptr;
+  // Unlike a square root, the power takes -0 to 0 and -infinity to infinity.
+  Value* root = b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, b_.CreateFAdd(x, constant(x, 0)));
+  const double infinity = std::numeric_limits<double>::infinity();
+  return b_.CreateSelect(b_.CreateFCmpOEQ(x, constant(x, -infinity)), constant(x, infinity), root);
+}
+
 // C's Annex F.10.4.4 for zeros, infinities, NaN and negative bases. float32 is computed in float64.
 Value* Math::pow(Value* x, Value* y) {
+  if (auto* fixed = llvm::dyn_cast<llvm::Constant>(y)) {
+    if (fixed->getType()->isVectorTy()) fixed = fixed->getSplatValue();
+    if (const auto* number = llvm::dyn_cast_or_null<llvm::ConstantFP>(fixed)) {
+      llvm::APFloat exponent = number->getValueAPF();
+      bool inexact = false;
+      exponent.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &inexact);
+      if (Value* simple = constant_power(x, exponent.convertToDouble())) return simple;
+    }
+  }
   const double infinity = std::numeric_limits<double>::infinity();
   llvm::Type* narrow = is_double(x) ? nullptr : x->getType();
   if (narrow != nullptr) {

@@ -2,17 +2,18 @@
 // Trigonometric functions and their inverses.
 //
 // x = n pi/2 + r: pi/2 is taken in parts of 53 bits with a fused multiply-add and of 33 bits without (W. Cody and W.
-// Waite, Software Manual for the Elementary Functions, 1980). The reduction is right for |x| < 2^30 with a fused
-// multiply-add and for |x| < 10^6 without; results for larger |x| are within [-1, 1] but mean nothing. float32 is
-// reduced in float64.
+// Waite, Software Manual for the Elementary Functions, 1980), which is right up to 2^28 and 10^6. If a lane is larger,
+// all lanes go by a private function that multiplies with the digits of 2/pi that matter (M. Payne and R. Hanek, Radian
+// reduction for trigonometric functions, 1983), so every finite x gets its value. float32 is reduced in float64.
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/MDBuilder.h>
 
 #include "codegen/llvm/math.h"
 #include "codegen/llvm/math_tables.inc"
 
 namespace treadle::codegen {
 
-Math::Quadrant Math::quadrant(Value* x) {
+Math::Quadrant Math::near_quadrant(Value* x) {
   Value* magic = constant(x, 0x1.8p52);
   Value* shifted = fma(x, constant(x, 0x1.45f306dc9c883p-1), magic);  // 2/pi
   Value* n = b_.CreateFSub(shifted, magic);
@@ -30,6 +31,122 @@ Math::Quadrant Math::quadrant(Value* x) {
   // What the last subtraction lost, to first order.
   Value* low = fma(minus_n, step, b_.CreateFSub(before, r));
   return {r, low, bits(shifted)};
+}
+
+Math::Quadrant Math::quadrant(Value* x) {
+  const Quadrant near = near_quadrant(x);
+  Value* magnitude = absolute(x);
+  Value* large = b_.CreateAnd(b_.CreateFCmpOGT(magnitude, constant(x, features_.fma ? 0x1p28 : 1e6)),
+                              b_.CreateFCmpOLT(magnitude, llvm::ConstantFP::getInfinity(x->getType())));
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
+  Value* any = vector == nullptr ? large : b_.CreateOrReduce(large);
+  llvm::BasicBlock* before = b_.GetInsertBlock();
+  llvm::BasicBlock* slow = llvm::BasicBlock::Create(b_.getContext(), "large", before->getParent());
+  llvm::BasicBlock* after = llvm::BasicBlock::Create(b_.getContext(), "reduced", before->getParent());
+  b_.CreateCondBr(any, slow, after, llvm::MDBuilder(b_.getContext()).createUnlikelyBranchWeights());
+  b_.SetInsertPoint(slow);
+  llvm::Function* reduce = reduction_function();
+  Quadrant far = near;
+  if (vector == nullptr) {
+    Value* parts = b_.CreateCall(reduce, {x});
+    far = {b_.CreateExtractValue(parts, 0), b_.CreateExtractValue(parts, 1), b_.CreateExtractValue(parts, 2)};
+  } else {
+    for (uint64_t lane = 0; lane < vector->getNumElements(); ++lane) {
+      Value* parts = b_.CreateCall(reduce, {b_.CreateExtractElement(x, lane)});
+      far.r = b_.CreateInsertElement(far.r, b_.CreateExtractValue(parts, 0), lane);
+      far.r_low = b_.CreateInsertElement(far.r_low, b_.CreateExtractValue(parts, 1), lane);
+      far.number = b_.CreateInsertElement(far.number, b_.CreateExtractValue(parts, 2), lane);
+    }
+  }
+  far = {b_.CreateSelect(large, far.r, near.r), b_.CreateSelect(large, far.r_low, near.r_low),
+         b_.CreateSelect(large, far.number, near.number)};
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+  const auto join = [&](Value* fast, Value* exact) -> Value* {
+    llvm::PHINode* value = b_.CreatePHI(fast->getType(), 2);
+    value->addIncoming(fast, before);
+    value->addIncoming(exact, slow);
+    return value;
+  };
+  return {join(near.r, far.r), join(near.r_low, far.r_low), join(near.number, far.number)};
+}
+
+// {r, r_low, n} of a finite |x| > 2^19. x = m 2^e with 53 bits of m; the digits of 2/pi above 2^(2-e) give multiples of
+// 4 and are left out; the 192 bits after them, times m, give n in the top two bits of 192 and the fraction below.
+llvm::Function* Math::reduction_function() {
+  const char* name = "treadle.reduce";
+  if (llvm::Function* known = module_.getFunction(name)) return known;
+  llvm::LLVMContext& context = module_.getContext();
+  llvm::Type *real = b_.getDoubleTy(), *word = b_.getInt64Ty(), *wide = b_.getInt128Ty();
+  llvm::Type* result = llvm::StructType::get(context, {real, real, word});
+  auto* function = llvm::Function::Create(llvm::FunctionType::get(result, {real}, false),
+                                          llvm::GlobalValue::InternalLinkage, name, module_);
+  function->addFnAttr(llvm::Attribute::NoUnwind);
+  function->addFnAttr(llvm::Attribute::NoInline);
+  const llvm::AttributeList attributes = b_.GetInsertBlock()->getParent()->getAttributes();
+  function->addFnAttr(attributes.getFnAttr("target-cpu"));
+  function->addFnAttr(attributes.getFnAttr("target-features"));
+  llvm::Constant* digits = llvm::ConstantDataArray::get(context, llvm::ArrayRef<uint64_t>(kTwoOverPi));
+  auto* table = new llvm::GlobalVariable(module_, digits->getType(), true, llvm::GlobalValue::PrivateLinkage, digits,
+                                         "two_over_pi");
+  llvm::IRBuilder<> f(llvm::BasicBlock::Create(context, "entry", function));
+  const auto number = [&](uint64_t value) { return f.getInt64(value); };
+  const auto widen = [&](Value* value) { return f.CreateZExt(value, wide); };
+  const auto high_word = [&](Value* value) { return f.CreateTrunc(f.CreateLShr(value, 64), word); };
+  const auto low_word = [&](Value* value) { return f.CreateTrunc(value, word); };
+
+  Value* x = function->getArg(0);
+  Value* pattern = f.CreateBitCast(x, word);
+  Value* biased = f.CreateAnd(f.CreateLShr(pattern, 52), number(0x7ff));
+  Value* m = f.CreateOr(f.CreateAnd(pattern, number((uint64_t{1} << 52) - 1)), number(uint64_t{1} << 52));
+  // Bits of the table before the window; small x come here beside a large one, and their result is not used.
+  Value* start = f.CreateBinaryIntrinsic(llvm::Intrinsic::smax, f.CreateSub(biased, number(1075 + 2 - 64)), number(0));
+  Value* first = f.CreateLShr(start, 6);
+  Value* shift = f.CreateAnd(start, number(63));
+  Value* window[3];
+  for (uint64_t k = 0; k < 3; ++k) {
+    const auto at = [&](uint64_t offset) {
+      return f.CreateAlignedLoad(word, f.CreateInBoundsGEP(word, table, f.CreateAdd(first, number(offset))),
+                                 llvm::Align(8));
+    };
+    Value* both = f.CreateOr(f.CreateShl(widen(at(k)), 64), widen(at(k + 1)));
+    window[k] = high_word(f.CreateShl(both, widen(shift)));
+  }
+  Value* lowest = f.CreateMul(widen(m), widen(window[2]));
+  Value* middle = f.CreateAdd(f.CreateMul(widen(m), widen(window[1])), widen(high_word(lowest)));
+  Value* high = f.CreateAdd(f.CreateMul(m, window[0]), high_word(middle));
+  Value* upper =
+      f.CreateOr(f.CreateShl(widen(high), 64), widen(low_word(middle)));  // the fraction, after two bits of n
+  Value* fraction = f.CreateOr(f.CreateShl(upper, 2), widen(f.CreateLShr(low_word(lowest), 62)));
+  // As a signed number the fraction lies in -1/2 ... 1/2, and its sign bit rounds n.
+  Value* below = f.CreateICmpSLT(fraction, llvm::ConstantInt::get(wide, 0));
+  Value* n = f.CreateAdd(f.CreateLShr(high, 62), f.CreateZExt(below, word));
+  Value* size = f.CreateSelect(below, f.CreateNeg(fraction), fraction);
+  Value* zeros = f.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, size, f.getFalse());
+  Value* normal = f.CreateShl(size, zeros);
+  Value* top = high_word(normal);
+  Value* head = f.CreateUIToFP(f.CreateAnd(top, number(~uint64_t{0x7ff})), real);
+  Value* rest = f.CreateOr(f.CreateShl(top, 53), f.CreateLShr(low_word(normal), 11));
+  Value* tail = f.CreateFMul(f.CreateUIToFP(rest, real), llvm::ConstantFP::get(real, 0x1p-53));
+  Value* exponent = f.CreateSub(number(1023 - 64), f.CreateTrunc(zeros, word));
+  Value* unit = f.CreateBitCast(f.CreateShl(exponent, 52), real);
+  Math math(f, module_, features_);
+  Value* half_pi = llvm::ConstantFP::get(real, kHalfPi[0]);
+  const Pair product = math.two_product(f.CreateFMul(head, unit), half_pi);
+  Value* low = f.CreateFAdd(f.CreateFMul(f.CreateFMul(head, unit), llvm::ConstantFP::get(real, kHalfPi[1])),
+                            f.CreateFMul(f.CreateFMul(tail, unit), half_pi));
+  low = f.CreateFAdd(product.low, low);
+  Value* sum = f.CreateFAdd(product.high, low);
+  low = f.CreateFAdd(f.CreateFSub(product.high, sum), low);
+  Value* negative = f.CreateICmpSLT(pattern, number(0));
+  Value* flip = f.CreateXor(below, negative);
+  const auto signed_by = [&](Value* value) { return f.CreateSelect(flip, f.CreateFNeg(value), value); };
+  Value* parts = llvm::PoisonValue::get(result);
+  parts = f.CreateInsertValue(parts, signed_by(sum), 0);
+  parts = f.CreateInsertValue(parts, signed_by(low), 1);
+  parts = f.CreateInsertValue(parts, f.CreateSelect(negative, f.CreateNeg(n), n), 2);
+  f.CreateRet(parts);
+  return function;
 }
 
 // For |r| <= pi/4 and a small r_low (null: none).

@@ -29,9 +29,9 @@ std::optional<DeformableShape> deformable_shape(const DeformableConv2DAttrs& att
   if (conv->multiplier_weight)
     fail(ErrorCode::TypeMismatch, "a depthwise weight must have axis I of extent 1, not {}",
          to_string(conv->kernel[1]));
-  DeformableShape shape{
-      *conv,
-      {conv->data[0], conv->kernel[2] * conv->kernel[3] * (2 * attrs.deformable_groups), conv->out[2], conv->out[3]}};
+  DeformableShape shape{*conv,
+                        {conv->data[0], conv->kernel[2] * conv->kernel[3] * Dim(2) * Dim(attrs.deformable_groups),
+                         conv->out[2], conv->out[3]}};
   return shape;
 }
 

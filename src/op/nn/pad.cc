@@ -31,8 +31,8 @@ Type padded_type(const TensorType& data, const ir::IntLists& widths, Mode mode) 
       fail(ErrorCode::TypeAttribute, "pad_width of axis {} has {} values, it must have 2", a, widths[a].size());
     shape.push_back(data.shape[a] + widths[a][0] + widths[a][1]);
     if (shape.back().is_const() && shape.back().value() < 0) {
-      fail(ErrorCode::TypeMismatch, "axis {} of extent {} is cropped by {} and {}", a, data.shape[a].value(),
-           -widths[a][0], -widths[a][1]);
+      fail(ErrorCode::TypeMismatch, "axis {} of extent {} with pad_width {} and {} has {} elements left", a,
+           to_string(data.shape[a]), widths[a][0], widths[a][1], shape.back().value());
     }
     if (mode != Mode::Constant && data.shape[a].is(0) && !shape.back().is(0)) {
       fail(ErrorCode::TypeMismatch, "axis {} is empty: it has no element to repeat", a);

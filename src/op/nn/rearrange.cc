@@ -23,7 +23,10 @@ struct SubPixel {
 };
 
 SubPixel sub_pixel(const SubPixelAttrs& attrs) {
-  if (attrs.block_size < 1) fail(ErrorCode::TypeAttribute, "block_size is {}, it must be at least 1", attrs.block_size);
+  constexpr int64_t kMost = 1 << 20;
+  if (attrs.block_size < 1 || attrs.block_size > kMost) {
+    fail(ErrorCode::TypeAttribute, "block_size is {}, it must lie between 1 and {}", attrs.block_size, kMost);
+  }
   const Layout layout = parse_layout(attrs.layout, "NCHW", "layout");
   if (layout.rank() != 4) fail(ErrorCode::TypeAttribute, "layout {} has split axes", attrs.layout);
   const auto axis = [&](char letter) { return static_cast<size_t>(layout.index_of(letter)); };

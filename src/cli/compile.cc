@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "driver/emit_kinds.h"
 #include "driver/model.h"
 #include "import/onnx/onnx.h"
 #include "ir/text.h"
@@ -13,9 +14,6 @@ namespace treadle::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-const std::map<std::string, EmitKind> kEmitKinds = {{"so", EmitKind::SharedObject}, {"obj", EmitKind::Object}, {"llvm", EmitKind::Llvm},
-                                                    {"asm", EmitKind::Assembly},    {"loop", EmitKind::Loop},  {"relay", EmitKind::Relay}};
 
 struct CompileFlags {
   std::string model, output, emit = "so";
@@ -39,7 +37,7 @@ void compile(const CompileFlags& flags) {
   BuildOptions options = flags.build.resolve();
   options.profile = flags.profile;
   const ir::Module module = import_model(flags.model, flags.build.input_shapes());
-  export_module(module, flags.output, kEmitKinds.at(flags.emit), options);
+  export_module(module, flags.output, emit_kinds().at(flags.emit), options);
   std::printf("wrote %s\n", flags.output.c_str());
 }
 
@@ -62,7 +60,9 @@ int check(const CheckFlags& flags) {
     std::printf("%s", flags.json ? "[]\n" : "every operator is supported\n");
     return 0;
   }
-  const std::vector<onnx::Unsupported> nodes = onnx::check_onnx_file(flags.model, {flags.build.input_shapes()});
+  onnx::ImportOptions options;
+  options.input_shapes = flags.build.input_shapes();
+  const std::vector<onnx::Unsupported> nodes = onnx::check_onnx_file(flags.model, options);
   if (flags.json) {
     Json list = Json::array();
     for (const onnx::Unsupported& node : nodes) {
@@ -88,7 +88,7 @@ void add_compile(CLI::App& app) {
   auto* command = app.add_subcommand("compile", with_example("Compiles a model to a file.", "treadle compile examples/digits/digits.onnx -o digits.so"));
   auto flags = std::make_shared<CompileFlags>();
   std::vector<std::string> kinds;
-  for (const auto& [name, kind] : kEmitKinds) kinds.push_back(name);
+  for (const auto& [name, kind] : emit_kinds()) kinds.push_back(name);
   command->add_option("MODEL", flags->model, ".onnx or Relay text")->required();
   command->add_option("-o,--output", flags->output, "the file to write")->required();
   command->add_option("--emit", flags->emit, "so: complete artifact; obj, llvm, asm, loop, relay: a stage on the way")->check(CLI::IsMember(kinds))->capture_default_str();

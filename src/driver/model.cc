@@ -30,6 +30,12 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
+onnx::ImportOptions with_shapes(const std::map<std::string, Shape>& input_shapes) {
+  onnx::ImportOptions options;
+  options.input_shapes = input_shapes;
+  return options;
+}
+
 void refuse_input_shapes(const std::map<std::string, Shape>& input_shapes) {
   if (!input_shapes.empty()) fail(ErrorCode::InvalidArgument, "input shapes can be set for ONNX models only; a Relay text states its own");
 }
@@ -53,12 +59,12 @@ ir::Module import_model(const std::string& path, const std::map<std::string, Sha
     case ModelKind::Relay: refuse_input_shapes(input_shapes); return ir::parse(read_file(path), path);
     case ModelKind::Onnx: break;
   }
-  return onnx::import_onnx_file(path, {input_shapes}).module;
+  return onnx::import_onnx_file(path, with_shapes(input_shapes)).module;
 }
 
 ir::Module import_bytes(std::string_view bytes, const std::string& source_name, const std::map<std::string, Shape>& input_shapes) {
   op::register_operators();
-  if (!is_relay_text(bytes.substr(0, 256))) return onnx::import_onnx(bytes, source_name, "", {input_shapes}).module;
+  if (!is_relay_text(bytes.substr(0, 256))) return onnx::import_onnx(bytes, source_name, "", with_shapes(input_shapes)).module;
   refuse_input_shapes(input_shapes);
   return ir::parse(bytes, source_name);
 }

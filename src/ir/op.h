@@ -107,6 +107,8 @@ using DecomposeFn = std::function<Expr(const Call& call)>;
 using RuntimeFn = std::function<RuntimeCall(const Call& call)>;
 using LayoutFn = std::function<LayoutAnswer(const LayoutRequest& request)>;
 using AlterFn = std::function<std::optional<Alternative>(const Call& call, const Target& target)>;
+// Where tensors lie inside another one, as element offsets, when each is one contiguous piece of it; nullopt when they are not.
+using PiecesFn = std::function<std::optional<std::vector<Dim>>(const Call& call)>;
 // One gradient per argument; undefined: none.
 using GradientFn = std::function<std::vector<Expr>(const Call& call, const Expr& output_gradient)>;
 // A better form of the call, or undefined when there is none.
@@ -146,6 +148,9 @@ class Op {
   GradientFn gradient;
   CanonicaliseFn canonicalise;
   std::optional<ScaleRule> scale;
+  // What needs no kernel when memory is laid out for it: the arguments are pieces of the output (concatenate along the outermost
+  // axis that is longer than 1), or the outputs are pieces of the first argument (split, slices).
+  PiecesFn joins, splits;
 
   bool has(Trait trait) const { return (traits & trait) != 0; }
 };
@@ -174,6 +179,8 @@ class OpBuilder {
   OpBuilder& alter(AlterFn f) { op_->alter = std::move(f); return *this; }
   OpBuilder& gradient(GradientFn f) { op_->gradient = std::move(f); return *this; }
   OpBuilder& canonicalise(CanonicaliseFn f) { op_->canonicalise = std::move(f); return *this; }
+  OpBuilder& joins(PiecesFn f) { op_->joins = std::move(f); return *this; }
+  OpBuilder& splits(PiecesFn f) { op_->splits = std::move(f); return *this; }
   OpBuilder& scale(ScaleRule rule) { op_->scale = std::move(rule); return *this; }
 
  private:

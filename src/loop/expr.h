@@ -212,7 +212,7 @@ struct BufferNode {
   std::vector<Expr> shape;    // int64
   std::vector<Expr> strides;  // elements; empty: row-major and dense
   Scope scope = Scope::Param;
-  int alignment = 64;         // bytes of the first element
+  int alignment = 1;          // bytes to which the first element is known to be aligned; 1: as its dtype needs
   Buffer base;                // of a View: the buffer whose memory it shows, and where, in bytes
   Expr base_offset;
 };

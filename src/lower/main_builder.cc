@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "lower/memory_plan.h"
 
@@ -48,6 +49,7 @@ class MainBuilder {
       : storages_(std::move(storages)), options_(options), program_(program), merged_(storages_.size(), -1) {}
 
   void build(const Steps& steps) {
+    merge_joins(steps);
     merge_in_place(steps);
     place();
     declare_buffers();
@@ -68,6 +70,72 @@ class MainBuilder {
     return storage;
   }
 
+  // Every join of the steps, in order.
+  static void collect_joins(const Steps& steps, std::vector<const JoinStep*>& joins) {
+    for (const Step& step : steps) {
+      if (const auto* join = std::get_if<JoinStep>(&step.what)) joins.push_back(join);
+    }
+  }
+
+  // The storage at the root of a piece, and the piece's place in it.
+  std::pair<int, Dim> root_of(int storage) const {
+    Dim offset = 0;
+    for (; storages_[storage].parent >= 0; storage = storages_[storage].parent) offset = offset + storages_[storage].offset;
+    return {storage, offset};
+  }
+
+  // Makes the inputs of joins pieces of the outputs. The last join comes first: it is the largest where features pile up (DenseNet),
+  // and an earlier join of the same values is then a piece of it as a whole. Only top-level steps: a branch or loop may not run.
+  void merge_joins(const Steps& steps) {
+    std::vector<const JoinStep*> joins;
+    collect_joins(steps, joins);
+    for (size_t j = joins.size(); j-- > 0;) {
+      const JoinStep& join = *joins[j];
+      Storage& output = storages_[join.output.storage];
+      if (!join.output.offset.is(0) || (output.kind != Storage::Kind::Arena && output.kind != Storage::Kind::Output)) continue;
+      if (output.kind == Storage::Kind::Arena && output.parent < 0 && already_pieces(join)) continue;
+      for (size_t i = 0; i < join.inputs.size(); ++i) {
+        const Leaf& input = join.inputs[i];
+        Storage& piece = storages_[input.storage];
+        const Dim bytes = product(input.shape) * Dim(static_cast<int64_t>(input.dtype.bytes()));
+        const bool whole = input.offset.is(0) && piece.bytes == bytes;
+        if (piece.kind != Storage::Kind::Arena || piece.parent >= 0 || !whole || input.storage == join.output.storage) continue;
+        if (has_pieces_.count(input.storage) && output.kind != Storage::Kind::Arena) continue;
+        piece.parent = join.output.storage;
+        piece.offset = join.offsets[i];
+        has_pieces_.insert(join.output.storage);
+        extend(join.output.storage, piece.first, piece.last);
+      }
+    }
+  }
+
+  // A storage and all it is a piece of must live from `first` to `last`.
+  void extend(int storage, int first, int last) {
+    for (; storage >= 0; storage = storages_[storage].parent) {
+      storages_[storage].first = std::min(storages_[storage].first, first);
+      storages_[storage].last = std::max(storages_[storage].last, last);
+    }
+  }
+
+  // When all inputs lie one behind the other in one storage already, the output is that stretch of it.
+  bool already_pieces(const JoinStep& join) {
+    std::optional<std::pair<int, Dim>> start;
+    for (size_t i = 0; i < join.inputs.size(); ++i) {
+      auto [root, offset] = root_of(join.inputs[i].storage);
+      offset = offset + join.inputs[i].offset - join.offsets[i];
+      if (i == 0) start = {root, offset};
+      else if (root != start->first || !(offset == start->second)) return false;
+    }
+    const bool is_piece = start && storages_[join.inputs[0].storage].parent >= 0 && start->first != join.output.storage;
+    if (!is_piece || storages_[start->first].kind == Storage::Kind::Constant || storages_[start->first].kind == Storage::Kind::Input) return false;
+    Storage& output = storages_[join.output.storage];
+    output.parent = start->first;
+    output.offset = start->second;
+    has_pieces_.insert(start->first);
+    extend(start->first, output.first, output.last);
+    return true;
+  }
+
   // Lets an elementwise kernel's output take over the memory of an argument that dies with that step.
   void merge_in_place(const Steps& steps) {
     for (const Step& step : steps) {
@@ -85,11 +153,12 @@ class MainBuilder {
 
   void merge_in_place(const KernelStep& step) {
     const int output = step.buffers.back().storage;
-    if (storages_[output].kind != Storage::Kind::Arena || merged_[output] >= 0) return;
+    auto is_alone = [&](int storage) { return storages_[storage].parent < 0 && !has_pieces_.count(storage); };
+    if (storages_[output].kind != Storage::Kind::Arena || merged_[output] >= 0 || !is_alone(output)) return;
     for (int input : step.may_overwrite) {
       const int source = resolve(step.buffers[input].storage);
       Storage& storage = storages_[source];
-      const bool dies = storage.kind == Storage::Kind::Arena && storage.last == step.position && storage.first < step.position;
+      const bool dies = is_alone(source) && step.buffers[input].offset.is(0) && storage.kind == Storage::Kind::Arena && storage.last == step.position && storage.first < step.position;
       const bool read_twice = std::count_if(step.buffers.begin(), step.buffers.end() - 1,
                                             [&](const Leaf& leaf) { return resolve(leaf.storage) == source; }) > 1;
       if (!dies || read_twice || !(storage.bytes == storages_[output].bytes) || storages_[output].first != step.position) continue;
@@ -103,7 +172,7 @@ class MainBuilder {
     std::vector<Lifetime> lifetimes;
     std::vector<int> ids;
     for (size_t i = 0; i < storages_.size(); ++i) {
-      if (storages_[i].kind != Storage::Kind::Arena || merged_[i] >= 0) continue;
+      if (storages_[i].kind != Storage::Kind::Arena || merged_[i] >= 0 || storages_[i].parent >= 0) continue;
       lifetimes.push_back({storages_[i].bytes, storages_[i].first, storages_[i].last});
       ids.push_back(static_cast<int>(i));
     }
@@ -143,23 +212,24 @@ class MainBuilder {
 
   // The buffer through which a leaf is read and written: its storage's memory with the leaf's own shape.
   Buffer view(const Leaf& leaf) {
-    const int id = resolve(leaf.storage);
+    const auto [id, piece_offset] = root_of(resolve(leaf.storage));
     const Storage& storage = storages_[id];
+    const Dim offset = leaf.offset + piece_offset;
     auto node = std::make_shared<loop::BufferNode>();
     node->dtype = leaf.dtype;
     node->shape = loop::to_exprs(leaf.shape);
     node->scope = loop::Scope::View;
-    node->base_offset = Expr(0);
+    node->base_offset = loop::to_expr(offset);
     switch (storage.kind) {
       case Storage::Kind::Input: node->base = inputs_[storage.index]; break;
       case Storage::Kind::Output: node->base = outputs_[storage.index]; break;
       case Storage::Kind::Constant:
         node->base = constants_;
-        node->base_offset = Expr(constant_offsets_[storage.index]);
+        node->base_offset = loop::to_expr(offset + constant_offsets_[storage.index]);
         break;
       case Storage::Kind::Arena:
         node->base = arena_;
-        node->base_offset = loop::to_expr(offsets_[id]);
+        node->base_offset = loop::to_expr(offset + offsets_[id]);
         break;
       case Storage::Kind::Dynamic: node->base = dynamic_.at(id); break;
     }
@@ -242,12 +312,23 @@ class MainBuilder {
   }
 
   void emit(const CopyStep& step, BlockWriter& writer) {
-    if (resolve(step.from.storage) == resolve(step.to.storage)) return;
+    if (resolve(step.from.storage) == resolve(step.to.storage) && step.from.offset == step.to.offset) return;
     writer.push(copy_call(base_address(step.from), base_address(step.to)));
   }
 
   static Stmt copy_call(Expr from, Expr to) {
     return loop::evaluate(loop::extern_call("runtime:copy", {Expr(1), std::move(from), Expr(1), std::move(to), Expr(0)}));
+  }
+
+  void emit(const JoinStep& step, BlockWriter& writer) {
+    const auto [root, start] = root_of(resolve(step.output.storage));
+    for (size_t i = 0; i < step.inputs.size(); ++i) {
+      const Leaf& input = step.inputs[i];
+      const auto [input_root, input_start] = root_of(resolve(input.storage));
+      if (input_root == root && input_start + input.offset == start + step.output.offset + step.offsets[i]) continue;
+      Leaf place{step.output.storage, input.shape, input.dtype, step.output.offset + step.offsets[i]};
+      writer.push(copy_call(base_address(input), base_address(place)));
+    }
   }
 
   void emit(const IfStep& step, BlockWriter& writer) {
@@ -268,7 +349,7 @@ class MainBuilder {
 
   void emit(const StackStep& step, BlockWriter& writer) {
     const Leaf& from = step.from;
-    auto row = std::make_shared<loop::BufferNode>(*view({step.to.storage, from.shape, step.to.dtype}));
+    auto row = std::make_shared<loop::BufferNode>(*view({step.to.storage, from.shape, step.to.dtype, step.to.offset}));
     const Dim row_bytes = product(from.shape) * Dim(static_cast<int64_t>(from.dtype.bytes()));
     row->base_offset = row->base_offset + scalar(step.counter) * loop::to_expr(row_bytes);
     writer.push(copy_call(base_address(from), loop::address(row, std::vector<Expr>(from.shape.size(), Expr(0)))));
@@ -299,6 +380,7 @@ class MainBuilder {
   Buffer constants_, arena_, results_;
   std::vector<loop::Var> scalars_;
   std::map<int, Buffer> dynamic_;
+  std::set<int> has_pieces_;  // storages of which others are pieces
 };
 
 }  // namespace

@@ -13,11 +13,11 @@ TEST(MemoryPlan, DisjointLifetimesShareMemory) {
   EXPECT_EQ(plan.total.value(), 2048);
 }
 
-TEST(MemoryPlan, LiveBuffersNeverOverlap) {
+void check_live_buffers(int count) {
   std::mt19937 random(7);
   std::vector<Lifetime> lifetimes;
-  for (int i = 0; i < 400; ++i) {
-    const int first = static_cast<int>(random() % 300);
+  for (int i = 0; i < count; ++i) {
+    const int first = static_cast<int>(random() % count);
     lifetimes.push_back({static_cast<int64_t>(random() % 5000), first, first + static_cast<int>(random() % 20)});
   }
   MemoryPlan plan = plan_memory(lifetimes);
@@ -31,6 +31,17 @@ TEST(MemoryPlan, LiveBuffersNeverOverlap) {
       EXPECT_TRUE(end <= other || other + lifetimes[b].bytes.value() <= begin) << a << " and " << b;
     }
   }
+}
+
+TEST(MemoryPlan, LiveBuffersNeverOverlap) { check_live_buffers(400); }
+
+// So many buffers are placed in order of time.
+TEST(MemoryPlan, ManyLiveBuffersNeverOverlap) { check_live_buffers(5000); }
+
+TEST(MemoryPlan, LongChainsTakeLittleTimeAndMemory) {
+  std::vector<Lifetime> lifetimes = {{4096, 0, 200000}};  // one value that is needed until the end
+  for (int i = 0; i < 200000; ++i) lifetimes.push_back({256, i, i + 1});
+  EXPECT_LE(plan_memory(lifetimes).total.value(), 4096 + 3 * 256);
 }
 
 TEST(MemoryPlan, SymbolicBuffersShareSlots) {

@@ -93,7 +93,7 @@ void StepBuilder::bind_inputs(const ir::Function& main) {
       storage.kind = Storage::Kind::Input;
       storage.index = static_cast<int>(program_->inputs.size());
       storages_.push_back(storage);
-      leaves.push_back({static_cast<int>(storages_.size()) - 1, types[i]->shape, types[i]->dtype});
+      leaves.push_back({static_cast<int>(storages_.size()) - 1, types[i]->shape, types[i]->dtype, 0});
       program_->inputs.push_back(make_port(std::move(name), *types[i]));
       for (const Dim& dim : types[i]->shape) symbols.merge(dim.symbols());
     }
@@ -121,7 +121,8 @@ void StepBuilder::bind_outputs(const ir::Function& main, const Leaves& results, 
     }
     Storage& storage = storages_[result.storage];
     // What is computed once, for this output only, is computed in place; everything else is copied.
-    if (storage.kind == Storage::Kind::Arena && taken.insert(result.storage).second) {
+    const bool whole = result.offset.is(0) && storage.bytes == bytes_of(upper_bound(result.shape), result.dtype);
+    if (storage.kind == Storage::Kind::Arena && whole && taken.insert(result.storage).second) {
       storage.kind = Storage::Kind::Output;
       storage.index = static_cast<int>(i);
       continue;
@@ -130,7 +131,7 @@ void StepBuilder::bind_outputs(const ir::Function& main, const Leaves& results, 
     output.kind = Storage::Kind::Output;
     output.index = static_cast<int>(i);
     storages_.push_back(output);
-    copy({result}, {{static_cast<int>(storages_.size()) - 1, result.shape, result.dtype}}, steps);
+    copy({result}, {{static_cast<int>(storages_.size()) - 1, result.shape, result.dtype, 0}}, steps);
   }
 }
 
@@ -235,8 +236,9 @@ StepBuilder::Leaves StepBuilder::convert_call(const ir::Expr& expr, Steps& steps
     size_t offset = 0;
     for (int i = 0; i < alias; ++i) offset += flatten(function->params[i].type()).size();
     const TensorType& type = *as_tensor(function->body.type());
-    return {{inputs[offset].storage, type.shape, type.dtype}};
+    return {{inputs[offset].storage, type.shape, type.dtype, inputs[offset].offset}};
   }
+  if (std::optional<Leaves> pieces = convert_pieces(*function, inputs, steps)) return *pieces;
   if (const ir::Call* op_call = runtime_call(*function)) return convert_runtime(*function, *op_call, inputs, steps);
   return convert_kernel(*function, inputs, steps);
 }
@@ -244,6 +246,49 @@ StepBuilder::Leaves StepBuilder::convert_call(const ir::Expr& expr, Steps& steps
 int StepBuilder::add_call(KernelInfo info) {
   program_->calls.push_back(std::move(info));
   return static_cast<int>(program_->calls.size()) - 1;
+}
+
+// An operator whose arguments or results are pieces of one another's memory needs no kernel.
+std::optional<StepBuilder::Leaves> StepBuilder::convert_pieces(const ir::Function& function, const Leaves& inputs, Steps& steps) {
+  const auto* call = function.body.as<ir::Call>();
+  if (!call || !call->op() || !options_.in_place) return std::nullopt;
+  // The tensors of the call's arguments, which must be the function's parameters.
+  Leaves args;
+  std::map<const ir::ExprNode*, Leaf> params;
+  for (size_t i = 0; i < function.params.size(); ++i) {
+    if (!as_tensor(function.params[i].type())) return std::nullopt;
+    params[function.params[i].get()] = inputs[i];
+  }
+  for (const ir::Expr& arg : call->args) {
+    const auto* tuple = arg.as<ir::Tuple>();
+    for (const ir::Expr& field : tuple ? tuple->fields : std::vector<ir::Expr>{arg}) {
+      auto found = params.find(field.get());
+      if (found == params.end()) return std::nullopt;
+      args.push_back(found->second);
+    }
+  }
+  auto bytes = [](const Dim& elements, DType dtype) { return elements * Dim(static_cast<int64_t>(dtype.bytes())); };
+  if (call->op()->splits) {
+    std::optional<std::vector<Dim>> offsets = call->op()->splits(*call);
+    if (!offsets) return std::nullopt;
+    Leaves outputs;
+    const std::vector<const TensorType*> types = flatten(function.body.type());
+    for (size_t i = 0; i < types.size(); ++i) {
+      outputs.push_back({args[0].storage, types[i]->shape, types[i]->dtype, args[0].offset + bytes((*offsets)[i], types[i]->dtype)});
+    }
+    return outputs;
+  }
+  std::optional<std::vector<Dim>> offsets = call->op()->joins ? call->op()->joins(*call) : std::nullopt;
+  if (!offsets) return std::nullopt;
+  ++position_;
+  JoinStep step;
+  step.inputs = args;
+  step.output = new_leaves(function.body.type()).at(0);
+  for (const Dim& offset : *offsets) step.offsets.push_back(bytes(offset, step.output.dtype));
+  use(step.inputs);
+  use(step.output);
+  steps.push_back({step});
+  return Leaves{step.output};
 }
 
 StepBuilder::Leaves StepBuilder::convert_kernel(const ir::Function& function, const Leaves& inputs, Steps& steps) {
@@ -426,7 +471,7 @@ Leaf StepBuilder::constant(const Tensor& value) {
     storages_.push_back(storage);
     program_->constants.push_back(value);
   }
-  return {found->second, to_shape(value.shape()), value.dtype()};
+  return {found->second, to_shape(value.shape()), value.dtype(), 0};
 }
 
 Leaf StepBuilder::new_leaf(const Shape& shape, DType dtype) {
@@ -434,7 +479,7 @@ Leaf StepBuilder::new_leaf(const Shape& shape, DType dtype) {
   storage.bytes = bytes_of(upper_bound(shape), dtype);
   storage.first = storage.last = position_;
   storages_.push_back(storage);
-  return {static_cast<int>(storages_.size()) - 1, shape, dtype};
+  return {static_cast<int>(storages_.size()) - 1, shape, dtype, 0};
 }
 
 StepBuilder::Leaves StepBuilder::new_leaves(const Type& type) {

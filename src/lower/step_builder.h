@@ -53,6 +53,7 @@ class StepBuilder {
   Leaves convert_call(const ir::Expr& expr, Steps& steps);
   Leaves convert_kernel(const ir::Function& function, const Leaves& inputs, Steps& steps);
   Leaves convert_runtime(const ir::Function& function, const ir::Call& call, const Leaves& inputs, Steps& steps);
+  std::optional<Leaves> convert_pieces(const ir::Function& function, const Leaves& inputs, Steps& steps);
   Leaves convert_if(const ir::If& expr, Steps& steps);
   Leaves convert_loop(const ir::Loop& expr, Steps& steps);
   Leaves call_function(const ir::Function& function, const Leaves& args, Steps& steps);

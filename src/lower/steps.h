@@ -21,6 +21,8 @@ struct Storage {
   int index = -1;        // of the input, output or constant
   Dim bytes;
   int first = 0, last = 0;  // steps between which an Arena buffer is alive
+  int parent = -1;          // an Arena buffer that is a piece of another storage, from `offset` bytes on
+  Dim offset;
 };
 
 // One tensor: where it lives, and how it is seen.
@@ -28,6 +30,7 @@ struct Leaf {
   int storage;
   Shape shape;
   DType dtype;
+  Dim offset;  // bytes from the start of the storage
 };
 
 struct Step;
@@ -50,6 +53,14 @@ struct RuntimeStep {
 
 struct CopyStep {
   Leaf from, to;
+};
+
+// The inputs, one behind the other, are the output: nothing happens for an input whose storage became that piece of the output's
+// storage, the others are copied.
+struct JoinStep {
+  std::vector<Leaf> inputs;
+  Leaf output;
+  std::vector<Dim> offsets;  // bytes of each input's place in the output
 };
 
 struct IfStep {
@@ -82,7 +93,7 @@ struct AllocateStep {
 };
 
 struct Step {
-  std::variant<KernelStep, RuntimeStep, CopyStep, IfStep, LoopStep, StackStep, BindStep, AllocateStep> what;
+  std::variant<KernelStep, RuntimeStep, CopyStep, JoinStep, IfStep, LoopStep, StackStep, BindStep, AllocateStep> what;
 };
 
 }  // namespace treadle::lower

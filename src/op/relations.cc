@@ -345,4 +345,17 @@ ir::Expr call_op(std::string_view name, std::vector<ir::Expr> args, ir::AttrsRef
 
 ir::Expr scalar(double value, DType dtype) { return ir::constant(Tensor::scalar(dtype, value)); }
 
+std::optional<std::vector<Dim>> pieces_along(const std::vector<const TensorType*>& parts, const Shape& whole, int64_t axis) {
+  for (int64_t i = 0; i < axis; ++i) {
+    if (!whole[i].is(1)) return std::nullopt;
+  }
+  std::vector<Dim> offsets;
+  Dim next = 0;
+  for (const TensorType* part : parts) {
+    offsets.push_back(next);
+    next = next + product(part->shape);
+  }
+  return offsets;
+}
+
 }  // namespace treadle::op

@@ -76,6 +76,12 @@ DType accumulator_dtype(DType dtype);
 // The number, cut to the dtype's range when that is an integer; truncated toward zero.
 loop::Expr saturated_constant(double value, DType dtype);
 
+// ---- Pieces ----
+
+// Element offsets of tensors that lie one behind the other along `axis` in a tensor of shape `whole`, when each is contiguous there:
+// all axes before `axis` have extent 1. Extents of `parts` other than along the axis are those of the whole.
+std::optional<std::vector<Dim>> pieces_along(const std::vector<const TensorType*>& parts, const Shape& whole, int64_t axis);
+
 // ---- Layout rules ----
 
 // All inputs and outputs in one layout, the first that any input comes in: elementwise operators of one input, or of

@@ -61,7 +61,8 @@ class LayoutAlterer {
 
   // True when values_ of the tuple holds its fields and not the tuple itself.
   bool is_split(const Expr& tuple) const {
-    return (tuple.as<ir::Tuple>() || op_call(tuple)) && as_tensor(values_.at(tuple.get()).at(0).expr.type());
+    const Values& values = values_.at(tuple.get());
+    return (tuple.as<ir::Tuple>() || op_call(tuple)) && (values.empty() || as_tensor(values[0].expr.type()));
   }
 
   // The expression with all operands in their original order.

@@ -126,7 +126,7 @@ class Analyser {
 // Puts the computed values in place, and takes the branch of an If whose condition is constant.
 class Replacer : public ir::Mutator {
  public:
-  explicit Replacer(const std::unordered_map<const ir::ExprNode*, Expr>& values) : values_(values) {}
+  Replacer(const std::unordered_map<const ir::ExprNode*, Expr>& values, PassContext& context) : values_(values), context_(context) {}
 
  protected:
   Expr enter(const Expr& expr) override {
@@ -139,7 +139,7 @@ class Replacer : public ir::Mutator {
   Expr rewrite(const Expr&, const Expr& after) override {
     if (const auto* branch = after.as<ir::If>()) {
       const auto* condition = branch->condition.as<ir::Constant>();
-      if (condition) return condition->value.int_at(0) ? branch->then_branch : branch->else_branch;
+      if (condition && context_.allow_rewrite()) return condition->value.int_at(0) ? branch->then_branch : branch->else_branch;
     }
     const auto* item = after.as<ir::TupleGetItem>();
     const auto* tuple = item ? item->tuple.as<ir::Tuple>() : nullptr;
@@ -148,6 +148,7 @@ class Replacer : public ir::Mutator {
 
  private:
   const std::unordered_map<const ir::ExprNode*, Expr>& values_;
+  PassContext& context_;
 };
 
 Expr as_constant(const Expr& root, const std::vector<Tensor>& values) {
@@ -175,7 +176,7 @@ ir::Module fold_constant(const ir::Module& module, PassContext& context) {
   std::unordered_map<const ir::ExprNode*, Expr> values;
   for (size_t i = 0; i < roots.size(); ++i) values[roots[i].get()] = as_constant(roots[i], results[i]);
   ir::Module result = module;
-  for (auto& [name, function] : result.functions) function = Replacer(values).mutate(function);
+  for (auto& [name, function] : result.functions) function = Replacer(values, context).mutate(function);
   return result;
 }
 

@@ -7,8 +7,8 @@
 //           an anchor (convolution, dense) takes the elementwise operators behind it;
 //           elementwise and broadcast operators join what follows, up to and including a reduction;
 //           injective operators (transpose, concatenate) join injective ones.
-// Not:    into an anchor (its operands are read many times), across control flow, behind a reduction, beyond kMaxGroup operators;
-//         at optimisation level 0 every operator stays alone.
+// Not:    into an anchor (its operands are read many times), operators that need no kernel (Op::joins, Op::splits), across control flow, behind a reduction, beyond kMaxGroup operators;
+//         at optimisation level 0, and when it is switched off, every operator stays alone.
 // Values: equal; nothing is reordered.
 #include <algorithm>
 #include <unordered_map>
@@ -40,7 +40,9 @@ bool is_scalar_constant(const Expr& expr) {
 
 FusionKind kind_of(const ir::Call& call) {
   const ir::Op& op = *call.op();
-  return op.compute ? op.fusion : FusionKind::Opaque;
+  // What lowering makes disappear by placing tensors inside one another is better left alone.
+  const bool pieces = (op.joins && op.joins(call)) || (op.splits && op.splits(call));
+  return op.compute && !pieces ? op.fusion : FusionKind::Opaque;
 }
 
 // The arguments of an operator call; the fields instead of a literal tuple, which then belongs to the call.
@@ -80,7 +82,7 @@ class Fuser {
 
   Expr run(const Expr& function) {
     collect(function);
-    if (context_.opt_level > 0) {
+    if (context_.opt_level > 0 && !context_.disabled.count("FuseOps")) {
       build_dominators();
       for (int phase = 0; phase < 2; ++phase) {
         for (size_t i = 0; i < nodes_.size(); ++i) fuse(static_cast<int>(i), phase);
@@ -226,7 +228,7 @@ class Fuser {
     }
   }
 
-  // Nodes on any way from `id` to `sink`, sink included.
+  // Nodes on any way from `id` to `sink`, sink included; nothing when they are too many for one group.
   std::vector<int> nodes_between(int id, int sink) const {
     std::vector<int> found, work = {id};
     std::unordered_map<int, bool> seen;
@@ -235,6 +237,7 @@ class Fuser {
       work.pop_back();
       for (const Node::Use& use : nodes_[current].uses) {
         if (!seen.emplace(use.consumer, true).second) continue;
+        if (found.size() >= kMaxGroup) return {};
         found.push_back(use.consumer);
         if (use.consumer != sink) work.push_back(use.consumer);
       }
@@ -244,7 +247,9 @@ class Fuser {
 
   template <typename Allowed>
   bool path_allows(int id, int sink, Allowed allowed) {
-    for (int between : nodes_between(id, sink)) {
+    const std::vector<int> path = nodes_between(id, sink);
+    if (path.empty()) return false;
+    for (int between : path) {
       if (!allowed(nodes_[find(between)].group_kind, between == sink)) return false;
     }
     return true;
@@ -290,6 +295,25 @@ class Fuser {
     return made.at(root.get());
   }
 
+  // As ir::with_children, but extents that are known only while running keep their symbols, which the kernels behind mention.
+  static Expr with_operands(const Expr& expr, std::vector<Expr> operands) {
+    if (const auto* branch = expr.as<ir::If>()) {
+      return std::make_shared<ir::If>(operands.at(0), operands.at(1), operands.at(2), branch->type, branch->span);
+    }
+    if (const auto* item = expr.as<ir::TupleGetItem>()) return std::make_shared<ir::TupleGetItem>(operands.at(0), item->index, item->type, item->span);
+    if (const auto* call = expr.as<ir::Call>()) {
+      Expr callee = operands.at(0);
+      operands.erase(operands.begin());
+      return std::make_shared<ir::Call>(std::move(callee), std::move(operands), call->attrs, call->type, call->span);
+    }
+    if (expr.as<ir::Loop>()) {
+      const Expr rebuilt = ir::with_children(expr, operands);
+      const auto* loop = rebuilt.as<ir::Loop>();
+      return std::make_shared<ir::Loop>(loop->trip_count, loop->condition, loop->body, loop->initial, loop->num_scanned, expr.type(), expr->span);
+    }
+    return ir::with_children(expr, operands);
+  }
+
   static Expr rebuild_other(const Expr& expr, const std::unordered_map<const ir::ExprNode*, Expr>& made) {
     std::vector<Expr> operands;
     for (const Expr& child : ir::children(expr)) {
@@ -297,7 +321,7 @@ class Fuser {
       if (found == made.end()) return expr;  // a tuple that lives inside a group
       operands.push_back(found->second);
     }
-    return ir::with_children(expr, operands);
+    return with_operands(expr, std::move(operands));
   }
 
   Expr primitive_call(const std::vector<int>& group, const std::unordered_map<const ir::ExprNode*, Expr>& made) const {

@@ -5,9 +5,10 @@
 //   def @f(%a) { relu(%a) }  …  @f(%x)        =>   relu(%x)
 //
 // When:   the callee is a global function, a literal or a let-bound one, and does not reach itself.
-// Not:    primitive functions (kernels), functions passed as values.
-// Limits: Error Limit when the module grows beyond kMaxNodes expressions.
-#include <functional>
+// Not:    primitive functions (kernels), functions passed as values, global functions that call recursive ones.
+// Limits: Error Limit when inserted bodies have more than kMaxNodes expressions.
+// What cannot be lowered must go, so PassContext::stop_after does not stop it.
+#include <algorithm>
 #include <set>
 #include <unordered_map>
 
@@ -19,28 +20,8 @@ namespace {
 
 using ir::Expr;
 
-constexpr size_t kMaxNodes = 4'000'000;
-
-// Global functions from which `name` is reachable through calls or mentions.
-bool is_recursive(const ir::Module& module, const std::string& name) {
-  std::set<std::string> seen;
-  std::vector<std::string> work = {name};
-  while (!work.empty()) {
-    const std::string current = std::move(work.back());
-    work.pop_back();
-    auto found = module.functions.find(current);
-    if (found == module.functions.end()) continue;
-    bool recursive = false;
-    ir::post_order(found->second, [&](const Expr& expr) {
-      const auto* global = expr.as<ir::GlobalVar>();
-      if (!global) return;
-      if (global->name == name) recursive = true;
-      if (seen.insert(global->name).second) work.push_back(global->name);
-    });
-    if (recursive) return true;
-  }
-  return false;
-}
+constexpr size_t kMaxNodes = 1'000'000;
+constexpr int kMaxRounds = 64;  // of one function: each inlines calls of functions that came in as arguments
 
 bool mentions(const Expr& root, const Expr& var) {
   bool found = false;
@@ -48,72 +29,136 @@ bool mentions(const Expr& root, const Expr& var) {
   return found;
 }
 
-// One round: replaces lets of plain values, and calls whose callee is a known function. Calls inside the inserted bodies are left for
-// the next round.
-class Inliner : public ir::Mutator {
+// A copy of a function's body with arguments for parameters, and fresh variables for what it binds, since a variable is bound once.
+class Instantiator : public ir::Mutator {
  public:
-  Inliner(const ir::Module& module, PassContext& context, size_t& nodes) : module_(module), context_(context), nodes_(nodes) {}
-  bool changed = false;
+  Instantiator(const ir::Function& function, const std::vector<Expr>& args, size_t& nodes) : nodes_(nodes) {
+    for (size_t i = 0; i < args.size(); ++i) values_[function.params[i].get()] = args[i];
+  }
 
  protected:
+  Expr enter(const Expr& expr) override {
+    if (++nodes_ > kMaxNodes) fail(ErrorCode::Limit, "inlining inserts more than {} expressions", kMaxNodes);
+    if (expr.as<ir::Var>()) {
+      auto found = values_.find(expr.get());
+      return found == values_.end() ? Expr() : found->second;
+    }
+    if (const auto* let = expr.as<ir::Let>()) rename(let->var);
+    if (const auto* function = expr.as<ir::Function>()) {
+      if (function->is_primitive()) return expr;
+      for (const Expr& param : function->params) rename(param);
+    }
+    return Expr();
+  }
+
   Expr rewrite(const Expr&, const Expr& after) override {
-    if (++nodes_ > kMaxNodes) fail(ErrorCode::Limit, "inlining makes the program larger than {} expressions", kMaxNodes);
-    if (const auto* let = after.as<ir::Let>()) return inline_let(after, *let);
-    const auto* call = after.as<ir::Call>();
-    const ir::Function* function = call ? callee(*call) : nullptr;
-    if (!function || function->is_primitive() || function->params.size() != call->args.size() || !context_.allow_rewrite()) return after;
-    changed = true;
-    return instantiate(*function, call->args);
+    if (const auto* let = after.as<ir::Let>()) return ir::let(values_.at(let->var.get()), let->value, let->body, let->span);
+    const auto* function = after.as<ir::Function>();
+    if (!function) return after;
+    std::vector<Expr> params;
+    for (const Expr& param : function->params) params.push_back(values_.at(param.get()));
+    return ir::function(std::move(params), function->body, function->ret_type, function->attrs, function->type_params, function->span);
   }
 
  private:
-  Expr inline_let(const Expr& after, const ir::Let& let) {
-    if (let.value.as<ir::Function>() && mentions(let.value, let.var)) return after;  // recursive
-    if (!context_.allow_rewrite()) return after;
+  void rename(const Expr& var) { values_[var.get()] = ir::var(var.as<ir::Var>()->name, var.type(), var->span); }
+
+  std::unordered_map<const ir::ExprNode*, Expr> values_;
+  size_t& nodes_;
+};
+
+// Inlines lets, and calls of literal functions and of those global functions that are finished already.
+class Inliner : public ir::Mutator {
+ public:
+  Inliner(const ir::Module& module, const std::set<std::string>& finished, PassContext& context, size_t& nodes)
+      : module_(module), finished_(finished), context_(context), nodes_(nodes) {}
+  bool changed = false;
+
+ protected:
+  Expr enter(const Expr& expr) override {
+    if (const auto* let = expr.as<ir::Let>()) {
+      const bool recursive = let->value.as<ir::Function>() && mentions(let->value, let->var);
+      if (!recursive) bound_[let->var.get()] = let->value;
+    } else if (const auto* function = expr.as<ir::Function>(); function && function->is_primitive()) {
+      return expr;
+    } else if (expr.as<ir::Var>()) {
+      // A let's value is rewritten before its body is entered.
+      auto found = bound_.find(expr.get());
+      if (found != bound_.end()) return mapped(found->second);
+    }
+    return Expr();
+  }
+
+  Expr rewrite(const Expr&, const Expr& after) override {
+    if (const auto* let = after.as<ir::Let>()) {
+      if (!bound_.count(let->var.get())) return after;
+      ++context_.rewrites;
+      return let->body;
+    }
+    const auto* call = after.as<ir::Call>();
+    const ir::Function* function = call ? callee(*call) : nullptr;
+    if (!function || function->is_primitive() || function->params.size() != call->args.size()) return after;
+    ++context_.rewrites;
     changed = true;
-    return ir::substitute(let.body, {{let.var.get(), let.value}});
+    return Instantiator(*function, call->args, nodes_).mutate(function->body);
   }
 
-  const ir::Function* callee(const ir::Call& call) {
-    if (const auto* function = call.callee.as<ir::Function>()) return function;
+ private:
+  const ir::Function* callee(const ir::Call& call) const {
     const auto* global = call.callee.as<ir::GlobalVar>();
-    if (!global) return nullptr;
-    auto found = module_.functions.find(global->name);
-    if (found == module_.functions.end()) return nullptr;
-    auto [known, added] = recursive_.try_emplace(global->name, false);
-    if (added) known->second = is_recursive(module_, global->name);
-    return known->second ? nullptr : found->second.as<ir::Function>();
-  }
-
-  // The body with arguments for parameters, and fresh variables for its lets, since a variable is bound once.
-  Expr instantiate(const ir::Function& function, const std::vector<Expr>& args) {
-    std::map<const ir::ExprNode*, Expr> values;
-    for (size_t i = 0; i < args.size(); ++i) values[function.params[i].get()] = args[i];
-    ir::post_order(function.body, [&](const Expr& expr) {
-      ++nodes_;
-      if (const auto* let = expr.as<ir::Let>()) values[let->var.get()] = ir::var(let->var.as<ir::Var>()->name, let->var.type(), let->var->span);
-    });
-    return ir::substitute(function.body, values);
+    if (!global) return call.callee.as<ir::Function>();
+    return finished_.count(global->name) ? module_.functions.at(global->name).as<ir::Function>() : nullptr;
   }
 
   const ir::Module& module_;
+  const std::set<std::string>& finished_;
   PassContext& context_;
   size_t& nodes_;
-  std::map<std::string, bool> recursive_;
+  std::unordered_map<const ir::ExprNode*, Expr> bound_;  // what a let-bound variable stands for, before rewriting
 };
+
+// Functions in an order in which callees come before their callers; those on or behind a cycle are left out.
+std::vector<std::string> callees_first(const ir::Module& module) {
+  std::map<std::string, std::set<std::string>> callers;
+  std::map<std::string, size_t> missing;  // callees that are not in the order yet
+  for (const auto& [name, function] : module.functions) {
+    std::set<std::string> callees;
+    ir::post_order(function, [&](const Expr& expr) {
+      const auto* global = expr.as<ir::GlobalVar>();
+      if (global && module.functions.count(global->name)) callees.insert(global->name);
+    });
+    for (const std::string& callee : callees) callers[callee].insert(name);
+    missing[name] = callees.size();
+  }
+  std::vector<std::string> order;
+  for (const auto& [name, count] : missing) {
+    if (count == 0) order.push_back(name);
+  }
+  for (size_t i = 0; i < order.size(); ++i) {
+    for (const std::string& caller : callers[order[i]]) {
+      if (--missing[caller] == 0) order.push_back(caller);
+    }
+  }
+  return order;
+}
 
 }  // namespace
 
 ir::Module inline_functions(const ir::Module& module, PassContext& context) {
   ir::Module result = module;
+  std::vector<std::string> order = callees_first(module);
+  if (module.functions.count("main") && std::find(order.begin(), order.end(), "main") == order.end()) order.push_back("main");
+  std::set<std::string> finished;
   size_t nodes = 0;
-  for (bool changed = true; changed;) {
-    changed = false;
-    auto main = result.functions.find("main");
-    if (main == result.functions.end()) break;
-    Inliner inliner(result, context, nodes);
-    main->second = inliner.mutate(main->second);
-    changed = inliner.changed;
+  for (const std::string& name : order) {
+    Expr& function = result.functions.at(name);
+    bool changed = true;
+    for (int round = 0; changed && round < kMaxRounds; ++round) {
+      Inliner inliner(result, finished, context, nodes);
+      function = inliner.mutate(function);
+      changed = inliner.changed;
+    }
+    finished.insert(name);
   }
   return remove_unused_functions(result, context);
 }

@@ -77,7 +77,7 @@ const std::vector<std::string>& default_pipeline() {
 ir::Module run_passes(ir::Module module, const std::vector<std::string>& names, PassContext& context) {
   for (const std::string& name : names) {
     const Pass& pass = get_pass(name);
-    if (pass.opt_level > context.opt_level || context.disabled.count(name)) continue;
+    if (pass.opt_level > context.opt_level || (pass.opt_level > 0 && context.disabled.count(name))) continue;
     module = run_one(pass, module, context);
   }
   return module;

@@ -26,7 +26,7 @@ struct PassContext {
   int opt_level = 3;                  // passes of a higher level are skipped
   Target target;
   Evaluator evaluator;                // empty: the interpreter of the loop IR
-  std::set<std::string> disabled;     // pass names
+  std::set<std::string> disabled;     // pass names; those of level 0 still do what the rest of the road needs
   std::set<std::string> print_before, print_after;  // pass names, or "all"
   std::function<void(const std::string& title, const std::string& text)> print;  // where dumps go
   bool verify = false;                // run ir::verify after every pass
@@ -34,7 +34,8 @@ struct PassContext {
   int rewrites = 0;                   // counted so far
   std::vector<PassTime> times;        // of each pass that ran, in order
 
-  // Asks whether one more rewrite may be done, and counts it; what bisecting turns off. Every pass calls it before a rewrite.
+  // Asks whether one more rewrite may be done, and counts it; what bisecting turns off. Every pass calls it before a rewrite, except
+  // the passes of level 0 for what the rest of the road needs.
   bool allow_rewrite() {
     if (stop_after >= 0 && rewrites >= stop_after) return false;
     ++rewrites;

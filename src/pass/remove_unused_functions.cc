@@ -7,7 +7,7 @@
 
 namespace treadle::pass {
 
-ir::Module remove_unused_functions(const ir::Module& module, PassContext& context) {
+ir::Module remove_unused_functions(const ir::Module& module, PassContext&) {
   std::set<std::string> reached;
   std::vector<std::string> work = {"main"};
   while (!work.empty()) {
@@ -20,7 +20,7 @@ ir::Module remove_unused_functions(const ir::Module& module, PassContext& contex
     });
   }
   ir::Module result = module;
-  std::erase_if(result.functions, [&](const auto& entry) { return !reached.count(entry.first) && context.allow_rewrite(); });
+  std::erase_if(result.functions, [&](const auto& entry) { return !reached.count(entry.first); });
   return result;
 }
 

@@ -8,7 +8,11 @@
 //   (%x + c1) * c2                    =>   %x * c2 + c1 * c2                       so that the scale can move into weights
 //
 // When:   the inner value has one user where arithmetic is reordered.
+// Not:    constants whose sums or products leave the range of normal numbers: (%x * 1e30) * 1e30 may be finite where 1e60 is not.
 // Values: reordering constants rounds differently, by at most 2 ULP of the largest term.
+#include <cmath>
+#include <limits>
+
 #include "op/tensor/binary.h"
 #include "op/tensor/reshape.h"
 #include "pass/passes.h"
@@ -40,17 +44,46 @@ bool small_product(const Expr& a, const Expr& b) {
   return elements.is_const() && elements.value() <= 4 * (a.as<ir::Constant>()->value.size() + b.as<ir::Constant>()->value.size());
 }
 
+// The smallest and the largest magnitude of a constant's elements, zeros left out; NaN and infinity are largest.
+std::pair<double, double> magnitudes(const Expr& expr) {
+  const Tensor& value = expr.as<ir::Constant>()->value;
+  double low = std::numeric_limits<double>::infinity(), high = 0;
+  for (int64_t i = 0; i < value.size(); ++i) {
+    const double magnitude = std::fabs(value.at(i));
+    if (!std::isfinite(magnitude)) return {magnitude, std::numeric_limits<double>::infinity()};
+    if (magnitude == 0) continue;
+    low = std::min(low, magnitude);
+    high = std::max(high, magnitude);
+  }
+  return {low, high};
+}
+
+// True when every product and every sum of an element of `a` and one of `b` is zero or a normal number of their type. Sums cannot
+// underflow, so only their upper end counts.
+bool stays_normal(const Expr& a, const Expr& b) {
+  const auto [low_a, high_a] = magnitudes(a);
+  const auto [low_b, high_b] = magnitudes(b);
+  const DType dtype = a.tensor_type().dtype;
+  const bool half = dtype == dtype::float16_, wide = dtype == dtype::float64_;
+  const double smallest = half ? 0x1p-14 : wide ? std::numeric_limits<double>::min() : double{std::numeric_limits<float>::min()};
+  const double largest = half ? 65504 : wide ? std::numeric_limits<double>::max() : double{std::numeric_limits<float>::max()};
+  return low_a * low_b >= smallest && high_a * high_b <= largest && high_a + high_b <= largest;
+}
+
+// Whether two constants may become one: neither much larger nor out of range.
+bool can_combine(const Expr& a, const Expr& b) { return small_product(a, b) && stays_normal(a, b); }
+
 Expr combine_constants(const Expr& expr) {
   if (auto outer = with_constant(expr, ir::kMultiplyLike)) {
-    if (auto inner = with_constant(outer->value, ir::kMultiplyLike); inner && small_product(inner->constant, outer->constant)) {
+    if (auto inner = with_constant(outer->value, ir::kMultiplyLike); inner && can_combine(inner->constant, outer->constant)) {
       return op::multiply(inner->value, op::multiply(inner->constant, outer->constant));
     }
-    if (auto inner = with_constant(outer->value, ir::kAddLike); inner && small_product(inner->constant, outer->constant)) {
+    if (auto inner = with_constant(outer->value, ir::kAddLike); inner && can_combine(inner->constant, outer->constant)) {
       return op::add(op::multiply(inner->value, outer->constant), op::multiply(inner->constant, outer->constant));
     }
   }
   if (auto outer = with_constant(expr, ir::kAddLike)) {
-    if (auto inner = with_constant(outer->value, ir::kAddLike); inner && small_product(inner->constant, outer->constant)) {
+    if (auto inner = with_constant(outer->value, ir::kAddLike); inner && can_combine(inner->constant, outer->constant)) {
       return op::add(inner->value, op::add(inner->constant, outer->constant));
     }
   }

@@ -5,6 +5,9 @@
 //   nn.dropout(%x)                                    =>   %x
 //
 // Values: as each decomposition documents; it is the operator's definition.
+// What has no kernel must go, so PassContext::stop_after does not stop it.
+#include <utility>
+
 #include "pass/passes.h"
 #include "pass/rewriter.h"
 
@@ -23,12 +26,14 @@ ir::Module simplify_inference(const ir::Module& module, PassContext& context) {
     return !op.compute && !op.runtime && op.decompose ? op.decompose(call) : Expr();
   };
   ir::Module result = module;
+  const int stop_after = std::exchange(context.stop_after, -1);
   // A decomposition's inner calls are new operands; another round reaches them.
   for (int depth = 0; depth < kMaxDepth; ++depth) {
     const int before = context.rewrites;
     result = rewrite_calls(result, context, decompose);
     if (context.rewrites == before) break;
   }
+  context.stop_after = stop_after;
   return result;
 }
 

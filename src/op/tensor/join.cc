@@ -227,6 +227,10 @@ void register_tensor_join(ir::OpRegistry& registry) {
       .relation(concatenate_relation)
       .layout(concatenate_layout)
       .canonicalise(concatenate_canonicalise)
+      .joins([](const ir::Call& call) {
+        const Shape& whole = output_shape(call);
+        return pieces_along(input_types(call), whole, normalise_axis(attrs_of<ConcatenateAttrs>(call).axis, whole.size()));
+      })
       .compute(concatenate_compute);
   registry.add<StackAttrs>("stack", "tensor/join")
       .summary("Tensors of one shape along a new axis.")
@@ -243,6 +247,10 @@ void register_tensor_join(ir::OpRegistry& registry) {
       .fusion(FusionKind::Injective)
       .relation(split_relation)
       .layout(split_layout)
+      .splits([](const ir::Call& call) {
+        const Shape& whole = input_types(call)[0]->shape;
+        return pieces_along(output_types(call), whole, normalise_axis(attrs_of<SplitAttrs>(call).axis, whole.size()));
+      })
       .compute(split_compute);
 }
 

@@ -3,7 +3,8 @@
 //   treadle_onnx_tool import MODEL           prints the module
 //   treadle_onnx_tool check MODEL            lists nodes that cannot be imported
 //   treadle_onnx_tool ops                    every rule: domain operator opset
-//   treadle_onnx_tool run MODEL FOLDER       evaluates by the reference interpreter: reads input_0, input_1, … and writes output_0, …
+//   treadle_onnx_tool run MODEL FOLDER [fixed]   evaluates by the reference interpreter: reads input_0, input_1, … and writes
+//                                            output_0, …; fixed: the inputs' values are known at import
 // A tensor file begins with a line "dtype extent extent …"; its bytes follow.
 #include <fmt/format.h>
 
@@ -43,8 +44,13 @@ void write_tensor(const std::string& path, const Tensor& tensor) {
   file.write(static_cast<const char*>(tensor.data()), static_cast<std::streamsize>(tensor.bytes()));
 }
 
-void run(const std::string& model, const std::string& folder) {
-  const onnx::Imported imported = onnx::import_onnx_file(model);
+void run(const std::string& model, const std::string& folder, bool fixed) {
+  onnx::ImportOptions options;
+  if (fixed) {
+    const std::vector<std::string> names = onnx::input_names(model);
+    for (size_t i = 0; i < names.size(); ++i) options.input_values[names[i]] = read_tensor(fmt::format("{}/input_{}", folder, i));
+  }
+  const onnx::Imported imported = onnx::import_onnx_file(model, options);
   const ir::Function& main = imported.module.main();
   pass::Bindings bindings;
   for (size_t i = 0; i < main.params.size(); ++i) {
@@ -72,11 +78,11 @@ int command(const std::vector<std::string>& args) {
     }
     return unsupported.empty() ? 0 : 1;
   }
-  if (args.size() == 3 && args[0] == "run") {
-    run(args[1], args[2]);
+  if ((args.size() == 3 || (args.size() == 4 && args[3] == "fixed")) && args[0] == "run") {
+    run(args[1], args[2], args.size() == 4);
     return 0;
   }
-  std::cerr << "usage: treadle_onnx_tool import|check MODEL | ops | run MODEL FOLDER\n";
+  std::cerr << "usage: treadle_onnx_tool import|check MODEL | ops | run MODEL FOLDER [fixed]\n";
   return 2;
 }
 

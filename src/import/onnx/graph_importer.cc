@@ -177,10 +177,12 @@ std::vector<ir::Expr> GraphImporter::add_inputs(Scope& scope, std::vector<std::s
   const auto& graph = model_.proto.graph();
   std::set<std::string> initialisers;
   for (const auto& tensor : graph.initializer()) initialisers.insert(tensor.name());
-  for (const auto& [name, shape] : options_.input_shapes) {
+  const auto check_name = [&](const std::string& name, const char* what) {
     const bool exists = std::any_of(graph.input().begin(), graph.input().end(), [&](const auto& input) { return input.name() == name; });
-    if (!exists || initialisers.count(name)) fail(ErrorCode::InvalidArgument, "a shape is given for \"{}\", which is no input", printable(name));
-  }
+    if (!exists || initialisers.count(name)) fail(ErrorCode::InvalidArgument, "a {} is given for \"{}\", which is no input", what, printable(name));
+  };
+  for (const auto& [name, shape] : options_.input_shapes) check_name(name, "shape");
+  for (const auto& [name, value] : options_.input_values) check_name(name, "value");
   std::vector<ir::Expr> params;
   std::set<std::string> seen;
   for (const auto& input : graph.input()) {
@@ -188,6 +190,11 @@ std::vector<ir::Expr> GraphImporter::add_inputs(Scope& scope, std::vector<std::s
       if (input.name().empty()) fail(ErrorCode::ImportFormat, "the input has no name");
       if (!seen.insert(input.name()).second) fail(ErrorCode::ImportFormat, "the input is listed twice");
       if (initialisers.count(input.name())) continue;
+      const auto fixed = options_.input_values.find(input.name());
+      if (fixed != options_.input_values.end()) {
+        scope.define(input.name(), {ir::constant(fixed->second), nullptr});
+        continue;
+      }
       const auto wanted = options_.input_shapes.find(input.name());
       const Type type = declared_type(input, wanted == options_.input_shapes.end() ? nullptr : &wanted->second);
       params.push_back(ir::var(input.name(), type));
@@ -214,7 +221,8 @@ void GraphImporter::define_outputs(const onnxpb::NodeProto& proto, Scope& scope,
     if (static_cast<size_t>(i) >= outputs.size())
       fail(ErrorCode::ImportUnsupported, "output {} (\"{}\") is not supported", i, printable(proto.output(i)));
     Value& value = outputs[static_cast<size_t>(i)];
-    if (const TensorType* tensor = as_tensor(value.type())) check_size(tensor->shape, fmt::format("output {}", i));
+    const Type type = value.type();
+    if (const TensorType* tensor = as_tensor(type)) check_size(tensor->shape, fmt::format("output {}", i));
     scope.define(proto.output(i), std::move(value));
   }
 }

@@ -24,6 +24,17 @@ std::vector<Unsupported> check_onnx_file(const std::string& path, const ImportOp
   return unsupported;
 }
 
+std::vector<std::string> input_names(const std::string& path) {
+  const std::unique_ptr<Model> model = read_model_file(path);
+  std::set<std::string> initialisers;
+  for (const auto& tensor : model->proto.graph().initializer()) initialisers.insert(tensor.name());
+  std::vector<std::string> names;
+  for (const auto& input : model->proto.graph().input()) {
+    if (!initialisers.count(input.name())) names.push_back(input.name());
+  }
+  return names;
+}
+
 std::vector<RuleName> supported_operators() {
   std::vector<RuleName> result;
   for (const auto& [name, since] : RuleTable::instance().all()) result.push_back({name.first, name.second, since});

@@ -23,6 +23,8 @@ inline constexpr int64_t kNewestOpset = 28;
 struct ImportOptions {
   // Extents of inputs by name, instead of what the model declares; the rank must agree with a declared one.
   std::map<std::string, Shape> input_shapes;
+  // Inputs that become constants and are no parameters: what a shape, an axis or a condition depends on must be known at import.
+  std::map<std::string, Tensor> input_values;
 };
 
 struct Imported {
@@ -51,6 +53,9 @@ struct Unsupported {
 // Every node that cannot be imported, in one run: behind such a node types are not known, and what needs them is not counted.
 // Errors: as import_onnx_file, for what is not a single node's fault.
 std::vector<Unsupported> check_onnx_file(const std::string& path, const ImportOptions& options = {});
+
+// The names of the inputs that would be parameters, in order. Errors: Io, ImportFormat.
+std::vector<std::string> input_names(const std::string& path);
 
 // Every (domain, operator, first opset) with a rule, sorted.
 struct RuleName {

@@ -47,11 +47,12 @@ Exprs hard_swish_rule(Node& node) {
 }
 
 // alpha * (exp(x) - 1) below 0, which must not be computed from the positive values: exp overflows there.
-Expr negative_exp(const Expr& x, double alpha, double divisor, Node& node) {
-  const DType dtype = x.tensor_type().dtype;
+Expr negative_exp(const Expr& data, double alpha, double divisor, Node& node) {
+  const DType given = data.tensor_type().dtype, dtype = given.is_half() ? dtype::float32_ : given;
+  const Expr x = op::cast(data, dtype);
   const Expr low = node.call("minimum", {x, node.number(0, dtype)});
   const Expr scaled = divisor == 1 ? low : op::divide(low, node.number(divisor, dtype));
-  return op::multiply(op::add(node.call("exp", {scaled}), -1.0), alpha);
+  return op::cast(op::multiply(op::add(node.call("exp", {scaled}), -1.0), alpha), given);
 }
 
 Exprs elu_rule(Node& node) {

@@ -42,7 +42,8 @@ Folded elementwise(Node& node) {
 }
 
 Folded shape(Node& node) {
-  const TensorType* type = as_tensor(node.value(0).type());
+  const Type held = node.value(0).type();
+  const TensorType* type = as_tensor(held);
   if (!type) return std::nullopt;
   const auto rank = static_cast<int64_t>(type->shape.size());
   const auto clamp = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank); };
@@ -57,7 +58,8 @@ Folded shape(Node& node) {
 }
 
 Folded size(Node& node) {
-  const TensorType* type = as_tensor(node.value(0).type());
+  const Type held = node.value(0).type();
+  const TensorType* type = as_tensor(held);
   if (!type) return std::nullopt;
   return one(Known{dtype::int64_, {}, {Element(product(type->shape))}});
 }

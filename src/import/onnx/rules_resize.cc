@@ -224,7 +224,8 @@ std::vector<double> numbers(Node& node, size_t i, const char* what) {
 // An input counts as absent when it is empty (a tensor without elements) too.
 bool given(Node& node, size_t i) {
   if (!node.has(i)) return false;
-  const TensorType* type = as_tensor(node.value(i).type());
+  const Type held = node.value(i).type();
+  const TensorType* type = as_tensor(held);
   return !type || type->shape.size() != 1 || !type->shape[0].is(0);
 }
 

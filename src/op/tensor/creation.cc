@@ -33,7 +33,7 @@ void full_relation(ir::Relation& relation) {
 }
 
 std::vector<loop::Tensor> full_compute(const ir::Call& call, const std::vector<loop::Tensor>& inputs) {
-  const loop::Expr value = loop::cast(inputs[0](Indices{}), output_types(call)[0]->dtype);
+  const loop::Expr value = loop::cast(inputs.back()(Indices{}), output_types(call)[0]->dtype);
   return {loop::compute("full", loop::to_exprs(output_shape(call)), [&](const auto&) { return value; })};
 }
 
@@ -49,6 +49,8 @@ ir::Expr init_call(const char* name, std::vector<ir::Expr> args, const Shape& sh
   return call_op(name, std::move(args), std::move(attrs));
 }
 
+// The operators that end in _like keep their argument while an extent is symbolic: what binds the symbol must run
+// before them.
 void register_constants(ir::OpRegistry& registry) {
   for (const auto& [name, value] : {std::pair("ones", 1.0), std::pair("zeros", 0.0)}) {
     registry.add<InitAttrs>(name, "tensor/creation")
@@ -65,10 +67,11 @@ void register_constants(ir::OpRegistry& registry) {
         .fusion(FusionKind::Elementwise)
         .traits(ir::kReadsShapeOnly)
         .relation(identity_relation)
-        .decompose([name = name](const ir::Call& call) {
+        .canonicalise([name = name](const ir::Call& call) {
           const TensorType* type = output_types(call)[0];
-          return init_call(name, {}, type->shape, type->dtype);
-        });
+          return is_static(type->shape) ? init_call(name, {}, type->shape, type->dtype) : ir::Expr();
+        })
+        .compute(constant_compute(name, value));
   }
   registry.add<InitAttrs>("full", "tensor/creation")
       .summary("A tensor in which every element is one value.")
@@ -84,10 +87,11 @@ void register_constants(ir::OpRegistry& registry) {
       .input("value", "0-d")
       .fusion(FusionKind::Elementwise)
       .relation(full_like_relation)
-      .decompose([](const ir::Call& call) {
+      .canonicalise([](const ir::Call& call) {
         const TensorType* type = output_types(call)[0];
-        return init_call("full", {call.args[1]}, type->shape, type->dtype);
-      });
+        return is_static(type->shape) ? init_call("full", {call.args[1]}, type->shape, type->dtype) : ir::Expr();
+      })
+      .compute(full_compute);
 }
 
 // ---- Shapes as values ----

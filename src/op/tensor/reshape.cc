@@ -272,9 +272,10 @@ void register_tensor_reshape(ir::OpRegistry& registry) {
                                 FusionKind::Injective)
       .input("like", "only its shape counts")
       .relation(reshape_like_relation)
-      .canonicalise(nullptr)
-      .compute(nullptr)
-      .decompose([](const ir::Call& call) { return reshape_to(call.args[0], output_shape(call)); });
+      // Not while an extent is symbolic: what binds the symbol must run before.
+      .canonicalise([](const ir::Call& call) {
+        return is_static(output_shape(call)) ? reshape_to(call.args[0], output_shape(call)) : ir::Expr();
+      });
   add_reshape<ExpandDimsAttrs>(registry, "expand_dims", "New axes of extent 1.", FusionKind::Broadcast)
       .relation(expand_dims_relation);
   add_reshape<SqueezeAttrs>(registry, "squeeze", "Axes of extent 1 dropped.", FusionKind::Injective)

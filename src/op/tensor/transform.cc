@@ -205,7 +205,7 @@ void broadcast_like_relation(ir::Relation& relation) {
 }
 
 std::vector<loop::Tensor> broadcast_to_compute(const ir::Call& call, const std::vector<loop::Tensor>& inputs) {
-  return {broadcast_compute("broadcast_to", output_shape(call), input_types(call), inputs,
+  return {broadcast_compute("broadcast_to", output_shape(call), {input_types(call)[0]}, {inputs[0]},
                             [](const std::vector<loop::Expr>& values) { return values[0]; })};
 }
 
@@ -319,7 +319,10 @@ void register_tensor_transform(ir::OpRegistry& registry) {
       .input("like", "only its shape counts")
       .fusion(FusionKind::Broadcast)
       .relation(broadcast_like_relation)
-      .decompose([](const ir::Call& call) { return broadcast_to(call.args[0], output_shape(call)); });
+      .canonicalise([](const ir::Call& call) {
+        return is_static(output_shape(call)) ? broadcast_to(call.args[0], output_shape(call)) : ir::Expr();
+      })
+      .compute(broadcast_to_compute);
   registry.add<BroadcastToAttrs>("collapse_sum_to", "tensor/transform")
       .summary("Sums over the axes along which a smaller shape was stretched.")
       .source("Relay 0.16")

@@ -164,8 +164,10 @@ TEST(ScheduleFunction, PoolingWindows) {
 }
 
 // Convolution in NCHW{c}c with weights OIHW{c}i{c}o, bias, residual and activation.
-void check_conv(int64_t batch, int64_t ic, int64_t oc, int64_t size, int64_t block, int64_t kernel, int64_t stride, int64_t pad, bool residual) {
-  const T x = input("x", {batch, ic, size, size, block}), w = input("w", {oc, ic, kernel, kernel, block, block}), b = input("b", {oc, block});
+void check_conv(int64_t batch, int64_t ic, int64_t oc, int64_t size, int64_t block, int64_t kernel, int64_t stride,
+                int64_t pad, bool residual) {
+  const T x = input("x", {batch, ic, size, size, block}), w = input("w", {oc, ic, kernel, kernel, block, block}),
+          b = input("b", {oc, block});
   T padded = x;
   if (pad > 0) {
     padded = compute("pad", {batch, ic, size + 2 * pad, size + 2 * pad, block}, [&](const auto& i) {
@@ -174,9 +176,11 @@ void check_conv(int64_t batch, int64_t ic, int64_t oc, int64_t size, int64_t blo
     });
   }
   const int64_t out = (size + 2 * pad - kernel) / stride + 1;
-  const T y = reduce("conv", {batch, oc, out, out, block}, ReduceOp::Sum, {ic, kernel, kernel, block}, [&](const auto& i, const auto& k) {
-    return padded(i[0], k[0], i[2] * stride + k[1], i[3] * stride + k[2], k[3]) * w(i[1], k[0], k[1], k[2], k[3], i[4]);
-  });
+  const T y = reduce("conv", {batch, oc, out, out, block}, ReduceOp::Sum, {ic, kernel, kernel, block},
+                     [&](const auto& i, const auto& k) {
+                       return padded(i[0], k[0], i[2] * stride + k[1], i[3] * stride + k[2], k[3]) *
+                              w(i[1], k[0], k[1], k[2], k[3], i[4]);
+                     });
   if (!residual) return check({x, w}, {y});
   const T r = input("r", {batch, oc, out, out, block});
   const T z = compute("z", {batch, oc, out, out, block}, [&](const auto& i) {
@@ -228,10 +232,13 @@ TEST(ScheduleFunction, DepthwiseConvolution) {
 }
 
 TEST(ScheduleFunction, DenseAndMatmul) {
-  for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{{1, 40, 9}, {3, 37, 10}, {17, 64, 33}, {40, 100, 8}, {6, 3, 20}}) {
+  for (const auto& [m, n, k] :
+       std::vector<std::array<int64_t, 3>>{{1, 40, 9}, {3, 37, 10}, {17, 64, 33}, {40, 100, 8}, {6, 3, 20}}) {
     const T x = input("x", {m, k}), w = input("w", {n, k}), b = input("b", {k, n}), bias = input("bias", {n});
-    check({x, w}, {reduce("y", {m, n}, ReduceOp::Sum, {k}, [&](const auto& i, const auto& r) { return x(i[0], r[0]) * w(i[1], r[0]); })});
-    const T y = reduce("y", {m, n}, ReduceOp::Sum, {k}, [&](const auto& i, const auto& r) { return x(i[0], r[0]) * b(r[0], i[1]); });
+    check({x, w}, {reduce("y", {m, n}, ReduceOp::Sum, {k},
+                          [&](const auto& i, const auto& r) { return x(i[0], r[0]) * w(i[1], r[0]); })});
+    const T y = reduce("y", {m, n}, ReduceOp::Sum, {k},
+                       [&](const auto& i, const auto& r) { return x(i[0], r[0]) * b(r[0], i[1]); });
     check({x, b, bias}, {compute("z", {m, n}, [&](const auto& i) { return y(i[0], i[1]) + bias(i[1]); })});
     for (int64_t t : {8, 16, 32}) {
       const T packed = input("packed", {(n + t - 1) / t, k, t});
@@ -247,17 +254,20 @@ TEST(ScheduleFunction, BatchMatmulAndSymbolicDense) {
   for (int64_t size : {0, 1, 5, 33}) {
     const Symbols symbols{{"S", size}, {"N", 3}};
     const T q = input("q", {n, s, 16}), v = input("v", {n, s, 16}), w = input("w", {3, 16, 16});
-    const T scores = reduce("scores", {n, s, s}, ReduceOp::Sum, {16}, [&](const auto& i, const auto& k) {
-      return q(i[0], i[1], k[0]) * v(i[0], i[2], k[0]);
-    });
+    const T scores = reduce("scores", {n, s, s}, ReduceOp::Sum, {16},
+                            [&](const auto& i, const auto& k) { return q(i[0], i[1], k[0]) * v(i[0], i[2], k[0]); });
     check({q, v}, {scores}, symbols);
     const T p = input("p", {n, s, s});
-    check({p, v}, {reduce("y", {n, s, 16}, ReduceOp::Sum, {s}, [&](const auto& i, const auto& k) {
-            return p(i[0], i[1], k[0]) * v(i[0], k[0], i[2]);
-          })}, symbols);
-    check({q, w}, {reduce("y", {n, s, 48}, ReduceOp::Sum, {16}, [&](const auto& i, const auto& k) {
-            return q(i[0], i[1], k[0]) * w(floordiv(i[2], 16), k[0], floormod(i[2], 16));
-          })}, symbols);
+    check({p, v},
+          {reduce("y", {n, s, 16}, ReduceOp::Sum, {s},
+                  [&](const auto& i, const auto& k) { return p(i[0], i[1], k[0]) * v(i[0], k[0], i[2]); })},
+          symbols);
+    check({q, w},
+          {reduce("y", {n, s, 48}, ReduceOp::Sum, {16},
+                  [&](const auto& i, const auto& k) {
+                    return q(i[0], i[1], k[0]) * w(floordiv(i[2], 16), k[0], floormod(i[2], 16));
+                  })},
+          symbols);
   }
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contractions: Y[rows, columns] = sum over k of A[rows, k] * B[k, columns], and whatever looks like that: convolutions in blocked and plain
-// layouts, dense layers, matrix products.
+// Contractions: Y[rows, columns] = sum over k of A[rows, k] * B[k, columns], and whatever looks like that: convolutions
+// in blocked and plain layouts, dense layers, matrix products.
 //
-// The innermost kept axis is the vector axis; the operand that it walks through contiguously is B. Axes that only A depends on are rows,
-// those that only B depends on are columns, axes of both are a batch. A register tile of rows x vectors is accumulated over the whole
-// reduction, A is broadcast element by element; the pointwise reader (bias, activation, residual) is computed from the registers:
+// The innermost kept axis is the vector axis; the operand that it walks through contiguously is B. Axes that only A
+// depends on are rows, those that only B depends on are columns, axes of both are a batch. A register tile of rows x
+// vectors is accumulated over the whole reduction, A is broadcast element by element; the pointwise reader (bias,
+// activation, residual) is computed from the registers:
 //
 //   parallel over batch, blocks of rows, column tiles:           a block of rows of A stays in L2
 //     for tiles of rows in the block:                            a column panel of B stays in L1 or L2
@@ -12,7 +13,8 @@
 //       for k: acc[r][v] += A[r, k] * B[k, v]                    unrolled over r and v
 //       Y[tile] = epilogue(acc)
 //
-// When the vector axis walks through both operands contiguously (depthwise convolution) the tile has one vector and the taps are unrolled.
+// When the vector axis walks through both operands contiguously (depthwise convolution) the tile has one vector and the
+// taps are unrolled.
 #include <algorithm>
 #include <set>
 
@@ -40,19 +42,21 @@ struct Operand {
 };
 
 struct Contraction {
-  Operand a, b;              // b holds the vector axis
-  std::vector<Role> roles;   // per data axis
+  Operand a, b;             // b holds the vector axis
+  std::vector<Role> roles;  // per data axis
   size_t vector_axis = 0;
   int64_t lanes = 1;
   bool depthwise = false;
 };
 
 bool depends(const Access& access, const Var& axis) {
-  return std::any_of(access.indices.begin(), access.indices.end(), [&](const Expr& index) { return uses_var(index, axis); });
+  return std::any_of(access.indices.begin(), access.indices.end(),
+                     [&](const Expr& index) { return uses_var(index, axis); });
 }
 
 // Stride inside one vector when the axis is cut into vectors of `lanes`.
-std::optional<int64_t> stride_in_vector(const Access& access, const Var& axis, int64_t lanes, const Expr& extent, Analyzer& analyzer) {
+std::optional<int64_t> stride_in_vector(const Access& access, const Var& axis, int64_t lanes, const Expr& extent,
+                                        Analyzer& analyzer) {
   const Var outer("q"), lane("l");
   analyzer.bind(outer, 0, floordiv(extent + int_imm(lanes - 1), int_imm(lanes)));
   analyzer.bind(lane, 0, int_imm(lanes));
@@ -91,7 +95,8 @@ std::optional<Contraction> analyse(TemplateContext& context, Stage& stage) {
   const int64_t* extent = as_int(stage.extent(v));
   c.lanes = context.target.lanes(static_cast<int>(stage.buffer()->dtype.bytes()));
   if (extent) c.lanes = std::min(c.lanes, power_of_two_below(*extent));
-  if (c.lanes < 4 && c.lanes < context.target.lanes(static_cast<int>(stage.buffer()->dtype.bytes()))) return std::nullopt;
+  if (c.lanes < 4 && c.lanes < context.target.lanes(static_cast<int>(stage.buffer()->dtype.bytes())))
+    return std::nullopt;
   const Var axis = stage.axes()[v];
   const bool in_first = depends(accesses[0], axis), in_second = depends(accesses[1], axis);
   if (!in_first && !in_second) return std::nullopt;
@@ -112,10 +117,12 @@ std::optional<Contraction> analyse(TemplateContext& context, Stage& stage) {
   return c;
 }
 
-// Makes adjacent row axes one where A walks through both in one go, so that tiles of rows need not end at the inner one.
+// Makes adjacent row axes one where A walks through both in one go, so that tiles of rows need not end at the inner
+// one.
 void collapse_rows(TemplateContext& context, Stage& stage, Stage*& reader, Contraction& c) {
   for (size_t i = stage.axes().size(); i-- > 1;) {
-    if (c.roles[i - 1] != Role::Row || c.roles[i] != Role::Row || i == c.vector_axis || is_one(stage.extent(i - 1))) continue;
+    if (c.roles[i - 1] != Role::Row || c.roles[i] != Role::Row || i == c.vector_axis || is_one(stage.extent(i - 1)))
+      continue;
     const auto outer = stride_of(c.a.access, stage.axes()[i - 1], context.analyzer);
     const auto inner = stride_of(c.a.access, stage.axes()[i], context.analyzer);
     if (!outer || !inner || !context.analyzer.proves(*outer == *inner * stage.extent(i))) continue;
@@ -126,7 +133,8 @@ void collapse_rows(TemplateContext& context, Stage& stage, Stage*& reader, Contr
   }
 }
 
-// B copied into panels [batch of B..., column tile, k, columns of a tile]; only for plain indices, as in a product of matrices.
+// B copied into panels [batch of B..., column tile, k, columns of a tile]; only for plain indices, as in a product of
+// matrices.
 bool pack_columns(TemplateContext& context, Stage& acc, const Contraction& c, int64_t columns) {
   const Reduction& r = *acc.reduction();
   if (r.axes.size() != 1) return false;
@@ -156,7 +164,8 @@ bool pack_columns(TemplateContext& context, Stage& acc, const Contraction& c, in
   const auto place = [&](const std::vector<Var>& p) {
     std::vector<Expr> from;
     for (size_t i = 0, next = 0; i < source->shape.size(); ++i) {
-      from.push_back(i == *at_axis ? p[rest] * int_imm(columns) + p[rest + 2] : (i == *at_k ? Expr(p[rest + 1]) : Expr(p[next++])));
+      from.push_back(i == *at_axis ? p[rest] * int_imm(columns) + p[rest + 2]
+                                   : (i == *at_k ? Expr(p[rest + 1]) : Expr(p[next++])));
     }
     return select(from[*at_axis] < extent, load(source, from), constant(0, source->dtype));
   };
@@ -230,7 +239,8 @@ bool schedule_contraction(TemplateContext& context, Stage& stage) {
   const int64_t k = size_of(stage.reduction()->extents, kSymbolic);
   const int64_t total_rows = [&] {
     int64_t n = 1;
-    for (size_t i = 0; i < c.roles.size(); ++i) n *= c.roles[i] == Role::Row ? size_of({stage.extent(i)}, kSymbolic) : 1;
+    for (size_t i = 0; i < c.roles.size(); ++i)
+      n *= c.roles[i] == Role::Row ? size_of({stage.extent(i)}, kSymbolic) : 1;
     return n;
   }();
   // Without contiguous columns a few rows do not pay for a copy: dot products along k are faster.
@@ -245,7 +255,8 @@ bool schedule_contraction(TemplateContext& context, Stage& stage) {
     // Panels also spare rows of B that lie far apart the conflicts in the cache.
     const auto k_stride = stride_of(c.b.access, acc.reduction()->axes.back(), context.analyzer);
     const int64_t* distance = k_stride ? as_int(*k_stride) : nullptr;
-    if (strided || (total_rows >= 32 && (!distance || *distance > 4 * tile_columns))) pack_columns(context, acc, c, tile_columns);
+    if (strided || (total_rows >= 32 && (!distance || *distance > 4 * tile_columns)))
+      pack_columns(context, acc, c, tile_columns);
   }
 
   // ---- loops of the tile and around it ----
@@ -280,11 +291,13 @@ bool schedule_contraction(TemplateContext& context, Stage& stage) {
   // Blocks of rows: so many that a block of A lies in half of L2, and that there are tasks for several threads.
   const int64_t batch_size = [&] {
     int64_t n = 1;
-    for (size_t i = 0; i < c.roles.size(); ++i) n *= c.roles[i] == Role::Batch ? size_of({stage.extent(i)}, kSymbolic) : 1;
+    for (size_t i = 0; i < c.roles.size(); ++i)
+      n *= c.roles[i] == Role::Batch ? size_of({stage.extent(i)}, kSymbolic) : 1;
     return n;
   }();
   const double work = 2.0 * static_cast<double>(size_of(stage.buffer()->shape, kSymbolic)) * static_cast<double>(k);
-  const int64_t a_bytes = size_of(c.a.access.buffer->shape, kSymbolic) * static_cast<int64_t>(c.a.access.buffer->dtype.bytes());
+  const int64_t a_bytes =
+      size_of(c.a.access.buffer->shape, kSymbolic) * static_cast<int64_t>(c.a.access.buffer->dtype.bytes());
   const int64_t for_cache = 2 * (a_bytes / batch_size) / context.target.l2_bytes + 1;
   const int64_t tasks = std::clamp<int64_t>(static_cast<int64_t>(work / 1e6), 1, 32);
   const int64_t for_threads = (tasks + batch_size * colums_tiles - 1) / (batch_size * colums_tiles);

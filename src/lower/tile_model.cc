@@ -49,8 +49,10 @@ Tile choose_tile(const TileProblem& p, const Target& target, const Knobs& knobs)
       const auto columns = [&](int64_t o) {
         return static_cast<double>(whole_inner) * all_rows(inner * o) + (tail_inner ? all_rows(tail_inner * o) : 0.0);
       };
-      double time = static_cast<double>(outer_longer) * columns(outer_most) +
-                    (outer_tiles > outer_longer ? static_cast<double>(outer_tiles - outer_longer) * columns(outer_most - 1) : 0.0);
+      double time =
+          static_cast<double>(outer_longer) * columns(outer_most) +
+          (outer_tiles > outer_longer ? static_cast<double>(outer_tiles - outer_longer) * columns(outer_most - 1)
+                                      : 0.0);
       // Of equal tiles the one that reads less.
       time *= 1.0 + 0.05 * (static_cast<double>(most + vectors) / static_cast<double>(most * vectors));
       if (best_time == 0 || time < best_time) {

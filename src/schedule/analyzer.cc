@@ -277,6 +277,13 @@ std::optional<int64_t> Analyzer::lower_through(const Poly& factor, const Poly& r
 }
 
 bool Analyzer::nonnegative(const Poly& poly) {
+  // A proof may simplify atoms, which asks for further proofs; facts about the same atoms would lead round in a circle.
+  if (proofs_ >= 3) return false;
+  struct Nesting {
+    explicit Nesting(int& n) : count(n) { ++count; }
+    ~Nesting() { --count; }
+    int& count;
+  } nesting(proofs_);
   const auto low = lower(poly, kFuel);
   if (low && *low >= 0) return true;
   for (const auto& frame : facts_) {

@@ -83,6 +83,7 @@ class Analyzer {
   std::unordered_map<const loop::ExprNode*, std::pair<loop::Expr, Poly>> poly_memo_;
   std::unordered_map<const loop::ExprNode*, std::pair<loop::Expr, loop::Expr>> memo_;
   int next_depth_ = 1;
+  int proofs_ = 0;  // that are under way
 };
 
 // Arithmetic on normal forms.

@@ -318,8 +318,8 @@ Stage& Schedule::pack(const Buffer& source, const std::vector<Stage*>& readers, 
 
 void Schedule::collapse(Stage& stage, size_t axis) {
   if (!stage.relations_.empty() || axis + 1 >= stage.axes_.size()) {
-    fail(ErrorCode::ScheduleInvalid, "stage {}: axis {} of {} cannot be made one with the next", stage.buffer_->name, axis,
-         stage.axes_.size());
+    fail(ErrorCode::ScheduleInvalid, "stage {}: axis {} of {} cannot be made one with the next", stage.buffer_->name,
+         axis, stage.axes_.size());
   }
   const auto at = static_cast<ptrdiff_t>(axis);
   const Expr inner = stage.buffer_->shape[axis + 1];

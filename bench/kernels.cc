@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// Speed of scheduled kernels on one thread: GFLOP/s of the convolutions of ResNet-50, of depthwise layers and of matrix
+// products, beside the machine's multiply-add peak measured in the same run. Usage: bench_kernels [TARGET [FILTER]];
+// --rows N --vectors N --unroll N set knobs.
+#include <immintrin.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "codegen/codegen.h"
+#include "lower/schedule.h"
+#include "schedule/simplify.h"
+#include "treadle/abi.h"
+
+namespace {
+
+using namespace treadle;        // NOLINT(google-build-using-namespace)
+using namespace treadle::loop;  // NOLINT(google-build-using-namespace)
+using T = loop::Tensor;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// Independent multiply-adds in registers, the best of several tries.
+#define TREADLE_PEAK(name, isa, type, count, fma, set)                               \
+  __attribute__((target(isa))) double name() {                                       \
+    double best = 0;                                                                 \
+    for (int attempt = 0; attempt < 20; ++attempt) {                                 \
+      type acc[count];                                                               \
+      for (auto& a : acc) a = set(1.0f);                                             \
+      const type x = set(1e-9f), y = set(0.999f);                                    \
+      const auto start = Clock::now();                                               \
+      constexpr int kSteps = 400000;                                                 \
+      for (int i = 0; i < kSteps; ++i) {                                             \
+        for (auto& a : acc) {                                                        \
+          a = fma(a, y, x);                                                          \
+          asm volatile("" : "+v"(a));                                                \
+        }                                                                            \
+      }                                                                              \
+      const double time = seconds_since(start);                                      \
+      best = std::max(best, 2.0 * kSteps * count * (sizeof(type) / 4) / time / 1e9); \
+    }                                                                                \
+    return best;                                                                     \
+  }
+TREADLE_PEAK(peak_avx512, "avx512f", __m512, 16, _mm512_fmadd_ps, _mm512_set1_ps)
+TREADLE_PEAK(peak_avx2, "avx2,fma", __m256, 12, _mm256_fmadd_ps, _mm256_set1_ps)
+
+int32_t run_serial(TreadleContext* context, TreadleParallelBody body, void* closure, int64_t extent) {
+  return body(context, closure, 0, extent);
+}
+void* allocate(TreadleContext*, int64_t bytes) {
+  return std::aligned_alloc(64, static_cast<size_t>((bytes + 63) / 64 * 64));
+}
+void release(TreadleContext*, void* memory) { std::free(memory); }
+int32_t fail_run(TreadleContext*, const char* message) {
+  std::fprintf(stderr, "kernel failed: %s\n", message);
+  return 1;
+}
+
+struct Case {
+  std::string name;
+  std::vector<T> inputs, outputs;
+  double flops;
+};
+
+Expr f32(double v) { return float_imm(v, dtype::float32_); }
+
+Case conv(const std::string& name, int64_t ic, int64_t oc, int64_t size, int64_t kernel, int64_t stride,
+          int64_t block) {
+  const int64_t pad = kernel / 2, out = (size + 2 * pad - kernel) / stride + 1;
+  const T x = placeholder("x", {1, ic / block, size, size, block}, dtype::float32_);
+  const T w = placeholder("w", {oc / block, ic / block, kernel, kernel, block, block}, dtype::float32_);
+  const T b = placeholder("b", {oc / block, block}, dtype::float32_);
+  T p = x;
+  if (pad > 0) {
+    p = compute("pad", {1, ic / block, size + 2 * pad, size + 2 * pad, block}, [&](const auto& i) {
+      const Expr inside = i[2] >= pad && i[2] < size + pad && i[3] >= pad && i[3] < size + pad;
+      return select(inside, x(i[0], i[1], i[2] - pad, i[3] - pad, i[4]), f32(0));
+    });
+  }
+  const T y = reduce("conv", {1, oc / block, out, out, block}, ReduceOp::Sum, {ic / block, kernel, kernel, block},
+                     [&](const auto& i, const auto& k) {
+                       return p(i[0], k[0], i[2] * stride + k[1], i[3] * stride + k[2], k[3]) *
+                              w(i[1], k[0], k[1], k[2], k[3], i[4]);
+                     });
+  const T z = compute("relu", y.shape(),
+                      [&](const auto& i) { return max(y(i[0], i[1], i[2], i[3], i[4]) + b(i[1], i[4]), f32(0)); });
+  return {name, {x, w, b}, {z}, 2.0 * static_cast<double>(ic * oc * out * out * kernel * kernel)};
+}
+
+Case first_layer(int64_t block) {
+  const T x = placeholder("x", {1, 3, 224, 224}, dtype::float32_),
+          w = placeholder("w", {64 / block, 3, 7, 7, block}, dtype::float32_);
+  const T p = compute("pad", {1, 3, 230, 230}, [&](const auto& i) {
+    const Expr inside = i[2] >= 3 && i[2] < 227 && i[3] >= 3 && i[3] < 227;
+    return select(inside, x(i[0], i[1], i[2] - 3, i[3] - 3), f32(0));
+  });
+  const T y =
+      reduce("conv", {1, 64 / block, 112, 112, block}, ReduceOp::Sum, {3, 7, 7}, [&](const auto& i, const auto& k) {
+        return p(i[0], k[0], i[2] * 2 + k[1], i[3] * 2 + k[2]) * w(i[1], k[0], k[1], k[2], i[4]);
+      });
+  return {"first 7x7 s2 3->64", {x, w}, {y}, 2.0 * 3 * 49 * 64 * 112 * 112};
+}
+
+Case depthwise(int64_t channels, int64_t size, int64_t kernel, int64_t stride, int64_t block) {
+  const int64_t pad = kernel / 2, out = (size + 2 * pad - kernel) / stride + 1;
+  const T x = placeholder("x", {1, channels / block, size, size, block}, dtype::float32_);
+  const T w = placeholder("w", {channels / block, kernel, kernel, block}, dtype::float32_);
+  const T p = compute("pad", {1, channels / block, size + 2 * pad, size + 2 * pad, block}, [&](const auto& i) {
+    const Expr inside = i[2] >= pad && i[2] < size + pad && i[3] >= pad && i[3] < size + pad;
+    return select(inside, x(i[0], i[1], i[2] - pad, i[3] - pad, i[4]), f32(0));
+  });
+  const T y = reduce(
+      "dw", {1, channels / block, out, out, block}, ReduceOp::Sum, {kernel, kernel}, [&](const auto& i, const auto& k) {
+        return p(i[0], i[1], i[2] * stride + k[0], i[3] * stride + k[1], i[4]) * w(i[1], k[0], k[1], i[4]);
+      });
+  const T z = compute("relu", y.shape(), [&](const auto& i) { return max(y(i[0], i[1], i[2], i[3], i[4]), f32(0)); });
+  return {fmt::format("depthwise {0}x{0} s{1} {2}@{3}", kernel, stride, channels, size),
+          {x, w},
+          {z},
+          2.0 * static_cast<double>(channels * out * out * kernel * kernel)};
+}
+
+Case matmul(int64_t m, int64_t n, int64_t k, int64_t packed) {
+  const T a = placeholder("a", {m, k}, dtype::float32_);
+  const T b =
+      packed ? placeholder("b", {n / packed, k, packed}, dtype::float32_) : placeholder("b", {k, n}, dtype::float32_);
+  const T y = reduce("y", {m, n}, ReduceOp::Sum, {k}, [&](const auto& i, const auto& r) {
+    return a(i[0], r[0]) * (packed ? b(floordiv(i[1], packed), r[0], floormod(i[1], packed)) : b(r[0], i[1]));
+  });
+  return {fmt::format("gemm {}x{}x{}{}", m, n, k, packed ? " packed" : ""),
+          {a, b},
+          {y},
+          2.0 * static_cast<double>(m * n * k)};
+}
+
+Case scores(int64_t batch, int64_t m, int64_t k) {
+  const T q = placeholder("q", {batch, m, k}, dtype::float32_), v = placeholder("v", {batch, m, k}, dtype::float32_);
+  const T y = reduce("y", {batch, m, m}, ReduceOp::Sum, {k},
+                     [&](const auto& i, const auto& r) { return q(i[0], i[1], r[0]) * v(i[0], i[2], r[0]); });
+  return {fmt::format("q k^T {}x{}x{}", batch, m, k), {q, v}, {y}, 2.0 * static_cast<double>(batch * m * m * k)};
+}
+
+std::vector<Case> cases(int64_t block) {
+  std::vector<Case> all;
+  all.push_back(first_layer(block));
+  for (const auto& [ic, oc, size, kernel, stride] : std::vector<std::array<int64_t, 5>>{
+           {64, 64, 56, 1, 1},     {64, 256, 56, 1, 1},   {256, 64, 56, 1, 1},   {256, 128, 56, 1, 1},
+           {256, 512, 56, 1, 2},   {128, 512, 28, 1, 1},  {512, 128, 28, 1, 1},  {512, 256, 28, 1, 1},
+           {512, 1024, 28, 1, 2},  {256, 1024, 14, 1, 1}, {1024, 256, 14, 1, 1}, {1024, 512, 14, 1, 1},
+           {1024, 2048, 14, 1, 2}, {512, 2048, 7, 1, 1},  {2048, 512, 7, 1, 1},  {64, 64, 56, 3, 1},
+           {128, 128, 56, 3, 2},   {128, 128, 28, 3, 1},  {256, 256, 28, 3, 2},  {256, 256, 14, 3, 1},
+           {512, 512, 14, 3, 2},   {512, 512, 7, 3, 1}}) {
+    all.push_back(conv(fmt::format("conv {0}x{0} s{1} {2}->{3}@{4}", kernel, stride, ic, oc, size), ic, oc, size,
+                       kernel, stride, block));
+  }
+  all.push_back(depthwise(96, 112, 3, 2, block));
+  all.push_back(depthwise(144, 56, 3, 1, block));
+  all.push_back(depthwise(576, 14, 3, 1, block));
+  all.push_back(depthwise(240, 28, 5, 1, block));
+  all.push_back(matmul(512, 512, 512, 0));
+  all.push_back(matmul(512, 512, 512, 16));
+  all.push_back(matmul(197, 768, 768, 16));
+  all.push_back(matmul(1, 1000, 2048 + 48, 8));
+  all.push_back(scores(12, 197, 64));
+  return all;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string target_text = "llvm -mcpu=native", filter;
+  lower::Knobs knobs;
+  bool assembly = false, loops = false;
+  int position = 0;
+  for (int i = 1; i < argc; ++i) {
+    const std::string arg = argv[i];
+    const auto number = [&] { return i + 1 < argc ? std::atoll(argv[++i]) : 0; };
+    if (arg == "--rows")
+      knobs.rows = number();
+    else if (arg == "--vectors")
+      knobs.vectors = number();
+    else if (arg == "--unroll")
+      knobs.unroll = number();
+    else if (arg == "--row-block")
+      knobs.row_block = number();
+    else if (arg == "--asm")
+      assembly = true;
+    else if (arg == "--loops")
+      loops = true;
+    else
+      (position++ == 0 ? target_text : filter) = arg;
+  }
+  const Target target = codegen::parse_target(target_text);
+  const auto peak = [&] { return target.vector_bytes >= 64 ? peak_avx512() : peak_avx2(); };
+  std::printf("target %s: %d-byte vectors, %d registers; multiply-add peak %.1f GFLOP/s\n", target.cpu.c_str(),
+              target.vector_bytes, target.vector_registers, peak());
+  std::printf("%-34s %10s %10s %7s   %s\n", "kernel", "us", "GFLOP/s", "peak", "schedule and compile, ms");
+  for (Case& c : cases(target.vector_bytes >= 64 ? 16 : 8)) {
+    if (c.name.find(filter) == std::string::npos) continue;
+    const auto start = Clock::now();
+    const Function f = lower::schedule_function("kernel", c.inputs, c.outputs, target, knobs);
+    const double schedule_time = seconds_since(start);
+    if (loops) std::printf("%s\n", to_string(f).c_str());
+    if (assembly) std::printf("%s\n", codegen::emit_assembly({f}, target).c_str());
+    const auto compile_start = Clock::now();
+    codegen::Jit jit(target);
+    jit.add(codegen::emit_object({f}, target));
+    auto* kernel = reinterpret_cast<TreadleKernel>(jit.lookup("kernel"));
+    const double compile_time = seconds_since(compile_start);
+    std::vector<treadle::Tensor> tensors;
+    std::vector<void*> buffers;
+    std::mt19937 random(7);
+    for (const Buffer& buffer : f.buffers) {
+      tensors.emplace_back(buffer->dtype, std::vector<int64_t>{*as_int(buffer->shape[0])});
+      for (float& v : tensors.back().values<float>()) v = static_cast<float>(random() % 1000) / 1000.0f - 0.5f;
+      buffers.push_back(tensors.back().data());
+    }
+    TreadleContext context{TREADLE_ABI_VERSION, 1, nullptr, run_serial, allocate, release, nullptr, fail_run, nullptr};
+    double best = 1e9;
+    double machine = 0;
+    const auto begin = Clock::now();
+    for (int run = 0; run < 5 || (seconds_since(begin) < 0.25 && run < 3000); ++run) {
+      const auto t = Clock::now();
+      if (kernel(&context, buffers.data(), nullptr) != 0) return 1;
+      best = std::min(best, seconds_since(t));
+    }
+    machine = peak();
+    std::printf("%-34s %10.1f %10.1f %6.1f%%   %.1f + %.1f\n", c.name.c_str(), best * 1e6, c.flops / best / 1e9,
+                100 * c.flops / best / 1e9 / machine, schedule_time * 1e3, compile_time * 1e3);
+    std::fflush(stdout);
+  }
+  return 0;
+}

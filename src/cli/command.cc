@@ -23,6 +23,7 @@ int run_command(int argc, char** argv) {
   add_passes(app);
   add_targets(app);
   add_bench(app);
+  add_errors(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -25,6 +25,7 @@ void add_ops(CLI::App& app);
 void add_passes(CLI::App& app);
 void add_targets(CLI::App& app);
 void add_bench(CLI::App& app);
+void add_errors(CLI::App& app);
 
 // ---- What several subcommands share. ----
 

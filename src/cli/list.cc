@@ -35,6 +35,13 @@ void add_passes(CLI::App& app) {
   command->callback([markdown] { std::fputs(passes_text(*markdown).c_str(), stdout); });
 }
 
+void add_errors(CLI::App& app) {
+  auto* command = app.add_subcommand("errors", with_example("Lists the codes of errors.", "treadle errors"));
+  auto markdown = std::make_shared<bool>(false);
+  command->add_flag("--markdown", *markdown, "print the page docs/errors.md");
+  command->callback([markdown] { std::fputs(errors_text(*markdown).c_str(), stdout); });
+}
+
 void add_targets(CLI::App& app) {
   auto* command = app.add_subcommand("targets", with_example("Lists what code can be generated for.", "treadle targets"));
   command->callback([] {

@@ -151,6 +151,23 @@ std::string passes_text(bool markdown) {
   return text + fmt::format("\n{}: {}\n", markdown ? "The default pipeline" : "default pipeline", join(pass::default_pipeline()));
 }
 
+std::string errors_text(bool markdown) {
+  std::string text;
+  if (markdown) {
+    text = "# Errors\n\nMade by `treadle errors --markdown`; a test keeps this page current. Codes are stable: programs may compare them. The command prints an error\n"
+           "and exits with status 1, Python raises `treadle.Error`, the C interface gives a status and `treadle_last_error_code`.\n\n| code | meaning |\n| --- | --- |\n";
+  }
+  const ErrorCode codes[] = {
+#define TREADLE_ERROR(name, code, meaning) ErrorCode::name,
+#include "base/error_codes.def"
+#undef TREADLE_ERROR
+  };
+  for (ErrorCode code : codes) {
+    text += markdown ? fmt::format("| {} | {} |\n", code_text(code), code_meaning(code)) : fmt::format("{:<14} {}\n", code_text(code), code_meaning(code));
+  }
+  return text;
+}
+
 std::string targets_text() {
   std::string text;
   for (const auto& [name, sentence] : codegen::known_targets()) text += fmt::format("{:<34} {}\n", name, sentence);

@@ -13,6 +13,8 @@ std::string operators_text(const std::string& name = "");
 std::string operators_json(const std::string& name = "");
 std::string operators_markdown();
 std::string passes_text(bool markdown = false);
+// Every error code with its meaning.
+std::string errors_text(bool markdown = false);
 // What code can be generated for, and what this machine is.
 std::string targets_text();
 

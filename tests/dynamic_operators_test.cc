@@ -57,6 +57,30 @@ TEST_F(DynamicOperators, FullAndArange) {
   EXPECT_THROW(count(0, 1, 0, dtype::int32_), Error);
 }
 
+// Every begin, end and stride of a short axis against NumPy's rule written out.
+TEST_F(DynamicOperators, StridedSlice) {
+  const ir::Expr row = constant<float>({0, 1, 2, 3}, {1, 4});
+  for (int64_t begin = -6; begin <= 6; ++begin) {
+    for (int64_t end = -6; end <= 6; ++end) {
+      for (int64_t stride : {-2, -1, 1, 3}) {
+        std::vector<double> expected;
+        const int64_t first = begin < 0 ? begin + 4 : begin, last = end < 0 ? end + 4 : end;
+        for (int64_t i = stride > 0 ? std::max<int64_t>(first, 0) : std::min<int64_t>(first, 3);
+             stride > 0 ? i < std::min<int64_t>(last, 4) : i > std::max<int64_t>(last, -1); i += stride) {
+          expected.push_back(static_cast<double>(i));
+        }
+        const auto vector = [](int64_t value) { return constant<int64_t>({value}); };
+        ASSERT_EQ(numbers(run(dynamic_strided_slice(row, vector(begin), vector(end), vector(stride), ir::Ints{-1}))),
+                  expected)
+            << begin << ":" << end << ":" << stride;
+      }
+    }
+  }
+  EXPECT_THROW(run(dynamic_strided_slice(row, constant<int64_t>({0}), constant<int64_t>({1}), constant<int64_t>({0}),
+                                         ir::Ints{1})),
+               Error);
+}
+
 TEST_F(DynamicOperators, OperatorsBehindSeeTheExtents) {
   const ir::Expr y = dynamic_reshape(x_, constant<int64_t>({3, 2}));
   EXPECT_THAT(numbers(run(test::call("zeros_like", {y}))), ElementsAre(0, 0, 0, 0, 0, 0));

@@ -7,7 +7,7 @@
 namespace treadle::kernels {
 namespace {
 
-enum class Mode : int64_t { Extents = 0, Reshape = 1, Broadcast = 2, Count = 3 };
+enum class Mode : int64_t { Extents = 0, Reshape = 1, Broadcast = 2, Count = 3, Slice = 4 };
 
 int64_t checked_product(const std::vector<int64_t>& extents) {
   int64_t product = 1;
@@ -62,12 +62,43 @@ int64_t range_count(double start, double stop, double step) {
   return static_cast<int64_t>(std::max(count, 0.0));
 }
 
+// How many positions begin:end:stride names on an axis, by NumPy's rule.
+int64_t slice_count(int64_t extent, int64_t begin, int64_t end, int64_t stride) {
+  TREADLE_KERNEL_REQUIRE(stride != 0, "a stride is 0");
+  const int64_t low = stride > 0 ? 0 : -1, high = stride > 0 ? extent : extent - 1;
+  const auto cut = [&](int64_t position) {
+    if (position < 0) position = position < -extent ? -1 : position + extent;
+    return std::clamp(position, low, high);
+  };
+  const int64_t distance = stride > 0 ? cut(end) - cut(begin) : cut(begin) - cut(end);
+  const uint64_t step = stride > 0 ? static_cast<uint64_t>(stride) : ~static_cast<uint64_t>(stride) + 1;
+  if (distance <= 0) return 0;
+  return static_cast<int64_t>((static_cast<uint64_t>(distance) - 1) / step) + 1;
+}
+
+std::vector<int64_t> slice_counts(const Call& call, size_t count) {
+  const std::vector<int64_t> begin = call.input(0).to_ints(), end = call.input(1).to_ints(),
+                             strides = call.input(2).to_ints();
+  const std::span<const int64_t> shape = call.input(3).shape();
+  TREADLE_KERNEL_REQUIRE(begin.size() == count && end.size() == count && strides.size() == count,
+                         "{} begins, {} ends, {} strides for {} axes", begin.size(), end.size(), strides.size(), count);
+  std::vector<int64_t> result;
+  for (size_t i = 0; i < count; ++i) {
+    const auto axis = static_cast<size_t>(call.param(2 + i));
+    TREADLE_KERNEL_REQUIRE(axis < shape.size(), "axis {} for rank {}", axis, shape.size());
+    result.push_back(slice_count(shape[axis], begin[i], end[i], strides[i]));
+  }
+  return result;
+}
+
 }  // namespace
 
-// inputs: by mode; outputs: one tensor without elements, of rank n + 1; params: mode, allow_zero; results: n extents
+// inputs: by mode; outputs: one tensor without elements, of rank n + 1; params: mode, allow_zero, axes (of mode 4);
+// results: n extents
 //   mode 0: values (n) integers, the extents themselves
 //   mode 1: values (n) integers and the tensor that is reshaped; 0 (unless allow_zero) and -1 as in ONNX Reshape
 //   mode 2: values integers and a tensor: the shape to which both broadcast
+//   mode 4: begin, end, strides (n) integers and the tensor that is sliced along n axes
 //   mode 3: start, stop, step, scalars of one dtype: how many numbers the range has (n is 1)
 TREADLE_DEFINE_RUNTIME_KERNEL(extents) {
   const auto mode = static_cast<Mode>(call.param(0));
@@ -75,6 +106,8 @@ TREADLE_DEFINE_RUNTIME_KERNEL(extents) {
   std::vector<int64_t> extents;
   if (mode == Mode::Count) {
     extents = {range_count(call.input(0).at(0), call.input(1).at(0), call.input(2).at(0))};
+  } else if (mode == Mode::Slice) {
+    extents = slice_counts(call, count);
   } else {
     extents = call.input(0).to_ints();
     if (mode == Mode::Reshape) extents = reshaped(extents, call.input(1).shape(), call.param(1) != 0);

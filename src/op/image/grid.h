@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sampling of images at positions that are data.
 //
-//   image.affine_grid(theta)      theta (N, 2, 3) -> (N, 2, H, W): x and y of each pixel of target_shape (H, W) under
-//   the affine map;
-//                                 coordinates -1 … 1, the corners' centres at -1 and 1
-//   image.grid_sample(x, grid)    x (N, C, H, W), grid (N, 2, H', W') with (x, y) along axis 1 -> (N, C, H', W');
-//   NCDHW: (N, 3, D', H', W')
-//                                 with (x, y, z)
+//   image.affine_grid(theta)    theta (N, 2, 3) -> (N, 2, H, W): x and y of each pixel of target_shape (H, W) under the
+//                               affine map; coordinates -1 … 1, the corners' centres at -1 and 1
+//   image.grid_sample(x, grid)  x (N, C, H, W), grid (N, 2, H', W') with (x, y) along axis 1 -> (N, C, H', W');
+//                               NCDHW: grid (N, 3, D', H', W') with (x, y, z)
 // grid_sample: align_corners: -1 and 1 are the centres of the corner pixels, else their outer edges. Outside of x:
-// zeros, the border's value, or the image reflected at its border. nearest rounds halves to even. Source: Relay 0.16;
-// ONNX GridSample, opset 20 (which has the coordinates on the last axis).
+// zeros, the border's value, or the image reflected at its border. nearest rounds halves to even.
+// Source: Relay 0.16; ONNX GridSample, opset 20 (which has the coordinates on the last axis).
 #pragma once
 
 #include <string>

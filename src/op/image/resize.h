@@ -3,13 +3,16 @@
 //
 //   x  an image in `layout` (spatial axes W, HW or DHW)      y  the same with the spatial extents `size`
 // Position o of y reads x at i, with s = extent of x / extent of y (or 1 / scales):
-//   half_pixel            (o + 0.5) s - 0.5              asymmetric           o s
-//   pytorch_half_pixel    as half_pixel, 0 for extent 1  align_corners        o (in - 1) / (out - 1), 0 for extent 1
-//   tf_half_pixel_for_nn  (o + 0.5) s                    half_pixel_symmetric half_pixel about the middle of x, for
-//   scales tf_crop_and_resize    in the region `roi`; outside of x stands extrapolation_value
+//   half_pixel            (o + 0.5) s - 0.5
+//   pytorch_half_pixel    as half_pixel, 0 for extent 1
+//   half_pixel_symmetric  as half_pixel about the middle of x, for scales
+//   asymmetric            o s
+//   align_corners         o (in - 1) / (out - 1), 0 for extent 1
+//   tf_half_pixel_for_nn  (o + 0.5) s
+//   tf_crop_and_resize    in the region `roi`; outside of x stands extrapolation_value
 // nearest_neighbor rounds i; linear and cubic weigh 2 or 4 neighbours per axis, taps beyond the border read the border.
-// When s comes from the extents, positions are exact fractions of integers; otherwise float64. Source: Relay 0.16
-// (image.resize*); ONNX Resize, opset 19 (scales, half_pixel_symmetric); Keys 1981 (cubic weights).
+// When s comes from the extents, positions are exact fractions of integers; otherwise float64.
+// Source: Relay 0.16 (image.resize*); ONNX Resize, opset 19 (scales, half_pixel_symmetric); Keys 1981 (cubic weights).
 #pragma once
 
 #include <optional>

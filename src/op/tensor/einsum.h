@@ -2,9 +2,8 @@
 // einsum: products of tensors summed over named axes, NumPy's notation.
 //
 //   "bij,bjk->bik"  axes with one name run together, those not behind "->" are summed; without "->" the result has the
-//   names that occur
-//                   once, in alphabetical order; a name twice in one operand takes its diagonal; "..." stands for axes
-//                   that broadcast
+//                   names that occur once, in alphabetical order; a name twice in one operand takes its diagonal; "..."
+//                   stands for axes that broadcast
 // 16-bit floats are multiplied and added in float32. Source: Relay 0.16; NumPy einsum.
 #pragma once
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that read a tensor at indices which are data.
 //
-//   take(x, i)        x[…, i…, …]: `axis` of x replaced by the axes of i (behind its batch_dims); axis None: of the
-//   flattened x gather(x, i)      y has the shape of i: y[a, b, c] = x[i[a, b, c], b, c] for axis 0 gather_nd(x, i) the
-//   index tuples run along axis 0 of i, (M, Y…): y[Y…] = x[B…, i[0, Y…], …, i[M-1, Y…], …] adv_index         a tuple
-//   (x, i0, i1, …): NumPy's x[i0, i1, …]; the indices broadcast; negative ones count from the end unravel_index
-//   positions in a flattened tensor of the given shape as index tuples along a new axis 0 invert_permutation  y[x[i]] =
-//   i
-// Indices are any integers. Out of range: take by its mode, the others are cut to the tensor (Relay leaves it
-// undefined). Source: Relay 0.16.
+//   take(x, i)          x[…, i…, …]: `axis` of x replaced by the axes of i behind its batch_dims; axis None: of the
+//                       flattened x
+//   gather(x, i)        y has the shape of i: y[a, b, c] = x[i[a, b, c], b, c] for axis 0
+//   gather_nd(x, i)     index tuples run along axis 0 of i, (M, Y…): y[Y…] = x[B…, i[0, Y…], …, i[M-1, Y…], …]
+//   adv_index           a tuple (x, i0, i1, …): NumPy's x[i0, i1, …]; the indices broadcast, negative ones count from
+//                       the end
+//   unravel_index       positions in a flattened tensor of the given shape as index tuples along a new axis 0
+//   invert_permutation  y[x[i]] = i
+// Indices are any integers. Out of range: take by its mode, the others are cut to the tensor (Relay: undefined).
+// Source: Relay 0.16.
 #pragma once
 
 #include <optional>

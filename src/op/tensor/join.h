@@ -3,8 +3,7 @@
 //
 //   concatenate  a tuple of tensors of one dtype whose extents agree but on `axis`
 //   stack        the same along a new axis, of tensors of one shape
-//   split        indices_or_sections a number: that many equal parts; a list: the parts begin at 0 and at these
-//   positions
+//   split        indices_or_sections a number: that many equal parts; a list: parts begin at 0 and at these positions
 // Source: Relay 0.16.
 #pragma once
 

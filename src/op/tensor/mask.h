@@ -2,8 +2,7 @@
 // Operators that change a tensor at positions given by rules.
 //
 //   sequence_mask(x, valid_length)     positions from valid_length[b] on along the time axis become mask_value; `axis`
-//   (0 or 1) is the
-//                                      time, the other of the two the batch
+//                                      (0 or 1) is the time, the other of the two the batch
 //   reverse_sequence(x, seq_lengths)   the first seq_lengths[b] elements along seq_axis turned around
 //   matrix_set_diag(x, diagonal)       the diagonals k1 … k2 of the last two axes replaced
 //   trilu(x, k)                        upper: 0 below diagonal k, else 0 above it

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions over axes of one tensor.
 //
-//   sum prod mean max min   numbers, y of x's dtype (integers wrap; a mean of integers truncates; 16-bit floats add up
-//   in float32) all any                 bool argmax argmin           y int32: the index of the extreme value, of
-//   several axes that in row-major order of them; the first of equal
-//                           values (select_last_index: the last); a NaN counts as the extreme value
+//   sum prod mean max min   numbers, y of x's dtype: integers wrap, a mean of integers truncates, 16-bit floats add up
+//                           in float32
+//   all any                 bool
+//   argmax argmin           y int32: the index of the extreme value, of several axes that in row-major order of them;
+//                           the first of equal values (select_last_index: the last); a NaN counts as the extreme value
 //   variance(x, mean)       mean((x - mean)^2), where mean keeps the reduced axes with extent 1
 // max and min give NaN when any value is; of no values -inf and +inf (integers: the extreme numbers). Nothing to
-// reduce: y is x. Source: Relay 0.16.
+// reduce: y is x.
+// Source: Relay 0.16.
 #pragma once
 
 #include <optional>

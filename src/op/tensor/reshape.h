@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that give a tensor another shape and move no element.
 //
-//   reshape(x, newshape)       codes in newshape: 0 the input's extent at this place (allowzero: the number 0), -1 what
-//   remains (once),
-//                              -2 all remaining extents, -3 the product of the next two, -4 the next extent split into
-//                              the two numbers that follow (one may be -1); other extents may be symbolic
-//   contrib_reverse_reshape    the codes, matched from the right
-//   reshape_like(x, like)      axes lhs_begin…lhs_end of x get the extents rhs_begin…rhs_end of like
-//   expand_dims squeeze        axes of extent 1 come and go
+//   reshape(x, newshape)      codes in newshape: 0 the input's extent at this place (allowzero: the number 0), -1 what
+//                             remains (once), -2 all remaining extents, -3 the product of the next two, -4 the next
+//                             extent split into the two numbers that follow (one may be -1); others may be symbolic
+//   contrib_reverse_reshape   the codes, matched from the right
+//   reshape_like(x, like)     axes lhs_begin…lhs_end of x get the extents rhs_begin…rhs_end of like
+//   expand_dims squeeze       axes of extent 1 come and go
 // Source: Relay 0.16.
 #pragma once
 

@@ -5,7 +5,8 @@
 //   scatter_nd(x, i, u)        y = x, then y[i[0, Y…], …, i[M-1, Y…], …] likewise with u[Y…, …]
 //   argwhere(x)                (number of non-zeros, rank of x) int32: their index tuples in row-major order
 // Updates are applied in row-major order of the indices. Negative indices count from the end; out of range is an error
-// when it runs. Source: Relay 0.16.
+// when it runs.
+// Source: Relay 0.16.
 #pragma once
 
 #include <string>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators on the order of elements along an axis, and running sums; most are kernels of the runtime.
+// Operators on the order of elements along an axis, and running sums: kernels of the runtime.
 //
 //   sort argsort     stable; NaN last
 //   topk             the k largest (is_ascend: smallest) in order, of equal ones the lower index first; k < 1: all
 //   searchsorted     where each value would be inserted into the ascending last axis of the sequence (right: behind
-//   equal ones) unique           of a vector: values, first indices, for each element its place in values, their number
-//   (1), return_counts: counts; all
-//                    but the number have the vector's extent and 0 behind what counts
+//                    equal ones)
+//   unique           of a vector: values, first indices, for each element its place in values, their number (1), with
+//                    return_counts the counts; all but the number have the vector's extent, with 0 behind what counts
 //   cumsum cumprod   y[i] = x[0] op … op x[i]; exclusive: without x[i]; reverse: from the other end; axis None: of the
-//   flattened x
+//                    flattened x
 // Source: Relay 0.16.
 #pragma once
 

@@ -103,6 +103,8 @@ std::optional<Contraction> analyse(TemplateContext& context, Stage& stage) {
   const size_t b = in_second ? 1 : 0;
   c.a.access = accesses[1 - b];
   c.b.access = accesses[b];
+  // Panels narrower than a register: shorter vectors.
+  while (c.lanes > 4 && !stride_in_vector(c.b.access, axis, c.lanes, stage.extent(v), context.analyzer)) c.lanes /= 2;
   for (Operand* operand : {&c.a, &c.b}) {
     operand->vector_stride = stride_in_vector(operand->access, axis, c.lanes, stage.extent(v), context.analyzer);
   }
@@ -133,8 +135,8 @@ void collapse_rows(TemplateContext& context, Stage& stage, Stage*& reader, Contr
   }
 }
 
-// B copied into panels [batch of B..., column tile, k, columns of a tile]; only for plain indices, as in a product of
-// matrices.
+// B copied into panels [batch of B..., vector of columns, k, columns of a vector], zeros behind the last column; only
+// for plain indices, as in a product of matrices.
 bool pack_columns(TemplateContext& context, Stage& acc, const Contraction& c, int64_t columns) {
   const Reduction& r = *acc.reduction();
   if (r.axes.size() != 1) return false;
@@ -210,6 +212,79 @@ std::vector<Var> reduction_order(Stage& acc, int64_t unroll, bool all) {
   return order;
 }
 
+// Whether B is stored in blocks of whole vectors along the vector axis, the last one padded: indices floordiv(v, t) and
+// floormod(v, t).
+bool padded_panels(const Contraction& c, const Var& axis) {
+  for (const Expr& index : c.b.access.indices) {
+    const auto* e = index.as<Binary>();
+    const int64_t* block = e && e->op == BinaryOp::FloorMod && e->a.same_as(axis) ? as_int(e->b) : nullptr;
+    if (block && *block % c.lanes == 0) return true;
+  }
+  return false;
+}
+
+int64_t reduction_size(const Stage& acc) { return size_of(acc.reduction()->extents, kSymbolic); }
+
+struct Loops {
+  std::vector<Var> batch, rows, columns, inside;
+};
+
+// Orders the loops of the output around the tile, cuts rows into blocks, and picks the parallel loop; gives the loop
+// just outside the tile.
+Var arrange(TemplateContext& context, const Stage& acc, Stage& out, const Contraction& c, Loops loops,
+            const TileProblem& problem, const Tile& tile) {
+  const auto extent_of = [&](Role role) {
+    int64_t n = 1;
+    for (size_t i = 0; i < c.roles.size(); ++i) n *= c.roles[i] == role ? size_of({out.extent(i)}, kSymbolic) : 1;
+    return n;
+  };
+  const int64_t batch = extent_of(Role::Batch);
+  const int64_t inner_tiles = (problem.vectors_inner + tile.vectors_inner - 1) / tile.vectors_inner;
+  const int64_t outer_tiles = (problem.vectors_outer + tile.vectors_outer - 1) / tile.vectors_outer;
+  const Buffer& a = c.a.access.buffer;
+  const int64_t a_bytes = size_of(a->shape, kSymbolic) * static_cast<int64_t>(a->dtype.bytes());
+  const double work =
+      2.0 * static_cast<double>(size_of(out.buffer()->shape, kSymbolic)) * static_cast<double>(reduction_size(acc));
+  // Blocks of rows: so many that a block of A lies in half of L2, and that there are tasks for several threads.
+  const int64_t for_cache = 2 * (a_bytes / std::max<int64_t>(batch, 1)) / context.target.l2_bytes + 1;
+  const int64_t tasks = std::clamp<int64_t>(static_cast<int64_t>(work / 1e6), 1, 16);
+  const int64_t others = std::max({batch, inner_tiles, outer_tiles});
+  int64_t blocks = others >= 8 ? for_cache : std::max(for_cache, tasks);
+  if (context.knobs.row_block > 0) blocks = std::max<int64_t>(1, extent_of(Role::Row) / context.knobs.row_block);
+  std::vector<Var> outside = loops.batch;
+  std::vector<int64_t> counts;
+  for (size_t i = 0; i < c.roles.size(); ++i) {
+    if (c.roles[i] == Role::Batch && i != c.vector_axis) counts.push_back(size_of({out.extent(i)}, kSymbolic));
+  }
+  if (!loops.rows.empty() && blocks > 1) {
+    const auto [block_loop, rest] = out.split_parts(loops.rows[0], blocks);
+    outside.push_back(block_loop);
+    counts.push_back(blocks);
+    loops.rows[0] = rest;
+  }
+  for (size_t i = 0; i < loops.columns.size(); ++i) {
+    outside.push_back(loops.columns[i]);
+    const bool vectors = i + 1 == loops.columns.size();
+    counts.push_back(vectors ? inner_tiles : (i + 2 == loops.columns.size() ? outer_tiles : 1));
+  }
+  // Parallel: the first loop with enough iterations for several threads, else the one with the most. It comes first.
+  size_t best = 0;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (counts[best] < 8 && counts[i] > counts[best]) best = i;
+  }
+  if (!outside.empty()) {
+    const Var parallel = outside[best];
+    outside.erase(outside.begin() + static_cast<ptrdiff_t>(best));
+    outside.insert(outside.begin(), parallel);
+    if (work >= 200000 && counts[best] > 1) out.parallel(parallel);
+  }
+  outside.insert(outside.end(), loops.rows.begin(), loops.rows.end());
+  std::vector<Var> order = outside;
+  order.insert(order.end(), loops.inside.begin(), loops.inside.end());
+  out.reorder(order);
+  return outside.back();
+}
+
 }  // namespace
 
 bool is_contraction(TemplateContext& context, Stage& stage) { return analyse(context, stage).has_value(); }
@@ -236,7 +311,6 @@ bool schedule_contraction(TemplateContext& context, Stage& stage) {
   problem.vectors_inner = (size_of({stage.extent(c.vector_axis)}, kSymbolic * c.lanes) + c.lanes - 1) / c.lanes;
   problem.vectors_outer = column != kNone ? size_of({stage.extent(column)}, kSymbolic) : 1;
   problem.depthwise = c.depthwise;
-  const int64_t k = size_of(stage.reduction()->extents, kSymbolic);
   const int64_t total_rows = [&] {
     int64_t n = 1;
     for (size_t i = 0; i < c.roles.size(); ++i)
@@ -250,24 +324,23 @@ bool schedule_contraction(TemplateContext& context, Stage& stage) {
 
   Stage& acc = reader ? stage : context.schedule.cache_write(stage);
   Stage& out = reader ? *reader : stage;
-  const int64_t tile_columns = tile.vectors_inner * c.lanes;
+  const Var c_axis = acc.axes()[c.vector_axis];
+  bool packed = false;
   if (!c.depthwise && total_rows >= 4) {
     // Panels also spare rows of B that lie far apart the conflicts in the cache.
     const auto k_stride = stride_of(c.b.access, acc.reduction()->axes.back(), context.analyzer);
     const int64_t* distance = k_stride ? as_int(*k_stride) : nullptr;
-    if (strided || (total_rows >= 32 && (!distance || *distance > 4 * tile_columns)))
-      pack_columns(context, acc, c, tile_columns);
+    const bool far = total_rows >= 32 && (!distance || *distance > 4 * c.lanes);
+    if (strided || far) packed = pack_columns(context, acc, c, c.lanes);
   }
 
   // ---- loops of the tile and around it ----
-  std::vector<Var> outside, inside;
+  std::vector<Var> inside;
   std::vector<Var> batch, rows, columns;
   for (size_t i = 0; i < out.axes().size(); ++i) {
     if (i == c.vector_axis || i == row || i == column) continue;
     (c.roles[i] == Role::Row ? rows : (c.roles[i] == Role::Column ? columns : batch)).push_back(out.axis(i));
   }
-  const int64_t colums_tiles = ((problem.vectors_inner + tile.vectors_inner - 1) / tile.vectors_inner) *
-                               ((problem.vectors_outer + tile.vectors_outer - 1) / tile.vectors_outer);
   Var row_tile, row_in;
   if (row != kNone) {
     std::tie(row_tile, row_in) = out.split(out.axis(row), tile.rows, Tail::Even);
@@ -281,42 +354,14 @@ bool schedule_contraction(TemplateContext& context, Stage& stage) {
     out.unroll(ci);
     inside.push_back(ci);
   }
-  const auto [vo, vi] = out.split(out.axis(c.vector_axis), tile_columns);
-  const auto [vv, lane] = out.split(vi, c.lanes);
+  const auto [vt, lane] = out.split(out.axis(c.vector_axis), c.lanes);
+  const auto [vo, vv] = out.split(vt, tile.vectors_inner, Tail::Even);
   columns.push_back(vo);
   out.unroll(vv);
   out.vectorize(lane);
   inside.insert(inside.end(), {vv, lane});
 
-  // Blocks of rows: so many that a block of A lies in half of L2, and that there are tasks for several threads.
-  const int64_t batch_size = [&] {
-    int64_t n = 1;
-    for (size_t i = 0; i < c.roles.size(); ++i)
-      n *= c.roles[i] == Role::Batch ? size_of({stage.extent(i)}, kSymbolic) : 1;
-    return n;
-  }();
-  const double work = 2.0 * static_cast<double>(size_of(stage.buffer()->shape, kSymbolic)) * static_cast<double>(k);
-  const int64_t a_bytes =
-      size_of(c.a.access.buffer->shape, kSymbolic) * static_cast<int64_t>(c.a.access.buffer->dtype.bytes());
-  const int64_t for_cache = 2 * (a_bytes / batch_size) / context.target.l2_bytes + 1;
-  const int64_t tasks = std::clamp<int64_t>(static_cast<int64_t>(work / 1e6), 1, 32);
-  const int64_t for_threads = (tasks + batch_size * colums_tiles - 1) / (batch_size * colums_tiles);
-  int64_t blocks = std::max(for_cache, for_threads);
-  if (context.knobs.row_block > 0) blocks = std::max<int64_t>(1, total_rows / context.knobs.row_block);
-  Var row_block;
-  if (!rows.empty() && blocks > 1) {
-    const auto [block_loop, rest] = out.split_parts(rows[0], blocks);
-    row_block = block_loop;
-    rows[0] = rest;
-  }
-  outside = batch;
-  if (row_block.defined()) outside.push_back(row_block);
-  outside.insert(outside.end(), columns.begin(), columns.end());
-  const size_t parallel_loops = outside.size();
-  outside.insert(outside.end(), rows.begin(), rows.end());
-  std::vector<Var> order = outside;
-  order.insert(order.end(), inside.begin(), inside.end());
-  out.reorder(order);
+  const Var tile_loop = arrange(context, acc, out, c, {batch, rows, columns, inside}, problem, tile);
 
   // ---- the accumulation ----
   std::vector<Var> acc_order = reduction_order(acc, c.depthwise ? 0 : tile.unroll, c.depthwise);
@@ -330,13 +375,12 @@ bool schedule_contraction(TemplateContext& context, Stage& stage) {
   acc.vectorize(alane);
   acc_order.insert(acc_order.end(), {av, alane});
   acc.reorder(acc_order);
-  acc.compute_at(out, outside.back(), Scope::Local);
+  acc.compute_at(out, tile_loop, Scope::Local);
 
-  if (work >= 200000 && parallel_loops > 0) {
-    Var all = outside[0];
-    for (size_t i = 1; i < parallel_loops; ++i) all = out.fuse(all, outside[i]);
-    out.parallel(all);
-  }
+  // Columns behind the last one are computed where B has zeros for them, so that all vectors are whole.
+  const auto ends = context.analyzer.simplify(floormod(out.extent(c.vector_axis), int_imm(c.lanes)));
+  const bool whole = as_int(ends) && *as_int(ends) == 0;
+  if (!whole && (packed || padded_panels(c, c_axis))) acc.round_up(c.vector_axis, c.lanes);
   return true;
 }
 

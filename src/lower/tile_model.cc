@@ -42,18 +42,22 @@ Tile choose_tile(const TileProblem& p, const Target& target, const Knobs& knobs)
         return static_cast<double>(longer) * step_cycles(most, v) +
                (row_tiles > longer ? static_cast<double>(row_tiles - longer) * step_cycles(most - 1, v) : 0.0);
       };
-      // column tiles: whole ones and a shorter last one
-      const int64_t whole_inner = p.vectors_inner / inner, tail_inner = p.vectors_inner % inner;
+      // column tiles, split evenly too: some have one vector less
+      const int64_t inner_tiles = ceil_div(p.vectors_inner, inner), inner_most = ceil_div(p.vectors_inner, inner_tiles);
+      const int64_t tail_inner = inner_tiles * inner_most - p.vectors_inner, whole_inner = inner_tiles - tail_inner;
       const int64_t outer_tiles = ceil_div(p.vectors_outer, outer), outer_most = ceil_div(p.vectors_outer, outer_tiles);
       const int64_t outer_longer = p.vectors_outer - outer_tiles * (outer_most - 1);
       const auto columns = [&](int64_t o) {
-        return static_cast<double>(whole_inner) * all_rows(inner * o) + (tail_inner ? all_rows(tail_inner * o) : 0.0);
+        return static_cast<double>(whole_inner) * all_rows(inner_most * o) +
+               (tail_inner ? static_cast<double>(tail_inner) * all_rows((inner_most - 1) * o) : 0.0);
       };
       double time =
           static_cast<double>(outer_longer) * columns(outer_most) +
           (outer_tiles > outer_longer ? static_cast<double>(outer_tiles - outer_longer) * columns(outer_most - 1)
                                       : 0.0);
-      // Of equal tiles the one that reads less.
+      // Each further shape of tile is code of its own; of equal tiles the one that reads less.
+      const int shapes = (row_tiles > longer ? 2 : 1) * (tail_inner || outer_tiles > outer_longer ? 2 : 1);
+      time *= 1.0 + 0.02 * (shapes - 1);
       time *= 1.0 + 0.05 * (static_cast<double>(most + vectors) / static_cast<double>(most * vectors));
       if (best_time == 0 || time < best_time) {
         best_time = time;
@@ -63,7 +67,7 @@ Tile choose_tile(const TileProblem& p, const Target& target, const Knobs& knobs)
       }
     }
   }
-  best.unroll = knobs.unroll ? knobs.unroll : 4;
+  best.unroll = knobs.unroll ? knobs.unroll : 2;
   return best;
 }
 

@@ -183,6 +183,14 @@ Emitter::Region Emitter::required(const Stage& stage, const Nest& nest, size_t l
     const Expr high = analyzer_.simplify(min(hull[i].high, last));
     region.min.push_back(low);
     region.extent.push_back(analyzer_.simplify(high - low + int_imm(1)));
+    const auto multiple = stage.round_up_.find(i);
+    if (multiple != stage.round_up_.end()) {
+      // Exact where the hull before the cut to the shape is whole: then it is simply that.
+      const Expr uncut = analyzer_.simplify(hull[i].high - low + int_imm(1));
+      const Expr m = int_imm(multiple->second);
+      region.extent.back() =
+          analyzer_.simplify(floordiv((as_int(uncut) ? uncut : region.extent.back()) + m - int_imm(1), m) * m);
+    }
   }
   return region;
 }

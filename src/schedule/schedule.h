@@ -62,6 +62,9 @@ class Stage {
 
   // Computes this stage inside `loop` of `consumer`, just what one iteration needs; `scope` says where the values live.
   void compute_at(Stage& consumer, const loop::Var& loop, loop::Scope scope = loop::Scope::Scratch);
+  // Where the stage is computed inside a loop, it computes a multiple of `multiple` elements along `axis`, even behind
+  // the end of its shape: what its definition reads there must exist.
+  void round_up(size_t axis, int64_t multiple) { round_up_[axis] = multiple; }
   // Replaces each use by the definition; the stage must not be a reduction nor an output.
   void compute_inline();
 
@@ -96,6 +99,7 @@ class Stage {
   Stage* consumer_ = nullptr;
   loop::Var at_;
   loop::Scope scope_ = loop::Scope::Scratch;
+  std::map<size_t, int64_t> round_up_;
   int reduction_lanes_ = 0, reduction_unroll_ = 1;
 };
 

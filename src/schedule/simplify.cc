@@ -222,13 +222,30 @@ class FreshCopy : public Mutator {
   std::map<const BufferNode*, Buffer> buffers_;
 };
 
+// Whether a vector loop inside has an extent that is constant only for each iteration.
+bool is_ragged(const Stmt& stmt) {
+  bool ragged = false;
+  for_each(
+      stmt,
+      [&](const Stmt& s) {
+        const auto* loop = s.as<For>();
+        ragged |= loop && loop->for_kind == ForKind::Vectorized && !as_int(loop->extent);
+      },
+      nullptr);
+  return ragged;
+}
+
 class Unroller : public Mutator {
+ public:
+  explicit Unroller(bool only_ragged) : only_ragged_(only_ragged) {}
+
  protected:
   Stmt mutate_stmt(const Stmt& stmt) override {
     const auto* s = stmt.as<For>();
     if (!s || s->for_kind != ForKind::Unrolled) return mutate_children(stmt);
     const Stmt body = mutate(s->body);
     const int64_t* extent = as_int(s->extent);
+    if (only_ragged_ && (!extent || !is_ragged(body))) return for_loop(s->var, s->min, s->extent, body, s->for_kind);
     if (!extent) return for_loop(s->var, s->min, s->extent, body);
     std::vector<Stmt> copies;
     for (int64_t i = 0; i < *extent; ++i) {
@@ -236,6 +253,9 @@ class Unroller : public Mutator {
     }
     return block(std::move(copies));
   }
+
+ private:
+  bool only_ragged_;
 };
 
 }  // namespace
@@ -253,12 +273,14 @@ Stmt fresh_copy(const Stmt& stmt) { return FreshCopy().mutate(stmt); }
 
 Function unroll(const Function& function) {
   Function result = function;
-  result.body = Unroller().mutate(function.body);
+  result.body = Unroller(false).mutate(function.body);
   return result;
 }
 
 Function finish(const Function& function) {
-  return simplify(unroll(vectorize(simplify(flatten(partition(simplify(function)))))));
+  Function cut = partition(simplify(function));
+  cut.body = Unroller(true).mutate(cut.body);
+  return simplify(unroll(vectorize(simplify(flatten(simplify(cut))))));
 }
 
 }  // namespace treadle::schedule

@@ -2,8 +2,7 @@
 // Operators that take a part of a tensor, or put one in.
 //
 //   strided_slice   NumPy's x[begin:end:strides] on `axes` (None: the first ones): negative positions count from the
-//   end, all are cut to
-//                   the tensor. slice_mode "size": `end` holds lengths (-1: to the end) and strides are not used
+//                   end, all are cut to the tensor. slice_mode "size": `end` holds lengths (-1: to the end)
 //   slice_like      the leading part of x of the extents of `like`
 //   strided_set     x with x[begin:end:strides] replaced by v; begin, end and strides are inputs
 //   sliding_window  all windows of window_shape over the axes from `axis` on; the windows' axes come last

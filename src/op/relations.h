@@ -78,9 +78,11 @@ loop::Expr saturated_constant(double value, DType dtype);
 
 // ---- Pieces ----
 
-// Element offsets of tensors that lie one behind the other along `axis` in a tensor of shape `whole`, when each is contiguous there:
-// all axes before `axis` have extent 1. Extents of `parts` other than along the axis are those of the whole.
-std::optional<std::vector<Dim>> pieces_along(const std::vector<const TensorType*>& parts, const Shape& whole, int64_t axis);
+// Element offsets of tensors that lie one behind the other along `axis` in a tensor of shape `whole`, when each is
+// contiguous there: all axes before `axis` have extent 1. Extents of `parts` other than along the axis are those of the
+// whole.
+std::optional<std::vector<Dim>> pieces_along(const std::vector<const TensorType*>& parts, const Shape& whole,
+                                             int64_t axis);
 
 // ---- Layout rules ----
 

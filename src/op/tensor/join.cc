@@ -229,7 +229,8 @@ void register_tensor_join(ir::OpRegistry& registry) {
       .canonicalise(concatenate_canonicalise)
       .joins([](const ir::Call& call) {
         const Shape& whole = output_shape(call);
-        return pieces_along(input_types(call), whole, normalise_axis(attrs_of<ConcatenateAttrs>(call).axis, whole.size()));
+        return pieces_along(input_types(call), whole,
+                            normalise_axis(attrs_of<ConcatenateAttrs>(call).axis, whole.size()));
       })
       .compute(concatenate_compute);
   registry.add<StackAttrs>("stack", "tensor/join")

@@ -59,17 +59,18 @@ Function schedule_function(const std::string& name, const std::vector<loop::Tens
   const std::vector<Stage*> all = schedule.stages();
   const bool heavy = std::any_of(all.begin(), all.end(), [&](Stage* stage) { return is_contraction(context, *stage); });
   if (heavy || !schedule_rows(context)) {
-    std::vector<Stage*> done;  // readers that a reduction's template has taken
-    const std::vector<Stage*> stages = schedule.stages();
-    for (Stage* stage : stages) {
-      if (std::find(done.begin(), done.end(), stage) != done.end()) continue;
-      if (!stage->reduction()) {
-        schedule_elementwise(context, *stage, true);
-        continue;
-      }
+    // Reductions first: they take their pointwise readers, and may compute what they read inside their own loops.
+    std::vector<Stage*> done;
+    for (Stage* stage : all) {
+      if (!stage->reduction()) continue;
       Stage* reader = pointwise_reader(context, *stage);
       if (!schedule_contraction(context, *stage)) schedule_reduction(context, *stage, true);
+      done.push_back(stage);
       if (reader) done.push_back(reader);
+    }
+    for (Stage* stage : all) {
+      const bool taken = std::find(done.begin(), done.end(), stage) != done.end() || !stage->at_root();
+      if (!taken) schedule_elementwise(context, *stage, true);
     }
   }
   Function result = schedule::finish(schedule.lower());

@@ -17,6 +17,8 @@ struct TemplateContext {
   const Target& target;
   const Knobs& knobs;
   schedule::Analyzer analyzer;
+  std::pair<schedule::Stage*, loop::Var>
+      attach{};  // a stage to be computed inside a loop that a template has just made
 };
 
 // One load of a stage's definition.

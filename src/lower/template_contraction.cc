@@ -250,6 +250,10 @@ Var arrange(TemplateContext& context, const Stage& acc, Stage& out, const Contra
   const int64_t tasks = std::clamp<int64_t>(static_cast<int64_t>(work / 1e6), 1, 16);
   const int64_t others = std::max({batch, inner_tiles, outer_tiles});
   int64_t blocks = others >= 8 ? for_cache : std::max(for_cache, tasks);
+  // A padded copy of what a block reads should come from the nearest cache.
+  Stage* const source = context.schedule.find(a);
+  if (c.depthwise && source)
+    blocks = std::max(blocks, 4 * (a_bytes / std::max<int64_t>(batch, 1)) / context.target.l2_bytes + 1);
   if (context.knobs.row_block > 0) blocks = std::max<int64_t>(1, extent_of(Role::Row) / context.knobs.row_block);
   std::vector<Var> outside = loops.batch;
   std::vector<int64_t> counts;
@@ -277,6 +281,12 @@ Var arrange(TemplateContext& context, const Stage& acc, Stage& out, const Contra
     outside.erase(outside.begin() + static_cast<ptrdiff_t>(best));
     outside.insert(outside.begin(), parallel);
     if (work >= 200000 && counts[best] > 1) out.parallel(parallel);
+  }
+  // The padded copy is made per task where no column loop lies outside of it, so that it is made once.
+  const size_t alone = counts.size() - loops.columns.size();
+  const bool first_is_column = best >= alone;
+  if (source && alone > 0 && !first_is_column && !source->reduction() && context.schedule.readers(a).size() == 1) {
+    context.attach = {source, c.depthwise ? outside[alone - 1] : outside[0]};
   }
   outside.insert(outside.end(), loops.rows.begin(), loops.rows.end());
   std::vector<Var> order = outside;
@@ -361,14 +371,18 @@ bool schedule_contraction(TemplateContext& context, Stage& stage) {
   out.vectorize(lane);
   inside.insert(inside.end(), {vv, lane});
 
+  context.attach = {};
   const Var tile_loop = arrange(context, acc, out, c, {batch, rows, columns, inside}, problem, tile);
 
   // ---- the accumulation ----
   std::vector<Var> acc_order = reduction_order(acc, c.depthwise ? 0 : tile.unroll, c.depthwise);
-  for (size_t i = 0; i < acc.axes().size(); ++i) {
-    if (i == c.vector_axis) continue;
-    acc.unroll(acc.axis(i));
-    acc_order.push_back(acc.axis(i));
+  // Rows outside of columns: one broadcast element of A lives at a time, beside the vectors of B of one step.
+  for (const bool row_axes : {true, false}) {
+    for (size_t i = 0; i < acc.axes().size(); ++i) {
+      if (i == c.vector_axis || (c.roles[i] == Role::Row) != row_axes) continue;
+      acc.unroll(acc.axis(i));
+      acc_order.push_back(acc.axis(i));
+    }
   }
   const auto [av, alane] = acc.split(acc.axis(c.vector_axis), c.lanes);
   acc.unroll(av);
@@ -376,6 +390,10 @@ bool schedule_contraction(TemplateContext& context, Stage& stage) {
   acc_order.insert(acc_order.end(), {av, alane});
   acc.reorder(acc_order);
   acc.compute_at(out, tile_loop, Scope::Local);
+  if (Stage* source = context.attach.first) {
+    schedule_elementwise(context, *source, false);
+    source->compute_at(out, context.attach.second);
+  }
 
   // Columns behind the last one are computed where B has zeros for them, so that all vectors are whole.
   const auto ends = context.analyzer.simplify(floormod(out.extent(c.vector_axis), int_imm(c.lanes)));

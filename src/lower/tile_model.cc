@@ -67,7 +67,7 @@ Tile choose_tile(const TileProblem& p, const Target& target, const Knobs& knobs)
       }
     }
   }
-  best.unroll = knobs.unroll ? knobs.unroll : 2;
+  best.unroll = knobs.unroll ? knobs.unroll : 4;
   return best;
 }
 

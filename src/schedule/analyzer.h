@@ -25,6 +25,11 @@ struct Poly {
   bool is_const() const { return terms.empty(); }
 };
 
+// A polynomial as divisor * quotient + rest.
+struct PolySplit {
+  Poly quotient, rest;
+};
+
 // Simplifies and proves facts of int64 index expressions. Variables have the ranges given by `bind`; a variable that
 // was never bound is an extent and so >= 0. Arithmetic is taken to be exact (indices do not overflow). Not thread safe.
 class Analyzer {
@@ -62,6 +67,7 @@ class Analyzer {
 
   int intern(const loop::Expr& expr);
   Poly atom_poly(const loop::Expr& expr);
+  std::optional<std::pair<int64_t, PolySplit>> inner_split(const Poly& x, int64_t d);
   Poly divide(const Poly& x, const loop::Expr& divisor);
   Poly modulo(const Poly& x, const loop::Expr& divisor);
   Poly min_max(loop::BinaryOp op, const loop::Expr& a, const loop::Expr& b);

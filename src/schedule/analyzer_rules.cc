@@ -19,12 +19,8 @@ bool is_index(const Expr& expr) { return expr.dtype() == dtype::int64_ && expr.l
 bool is_compare(BinaryOp op) { return op >= BinaryOp::Eq; }
 
 // x == divisor * quotient + rest, where `divisor` is one term.
-struct Split {
-  Poly quotient, rest;
-};
-
-Split split_by(const Poly& x, const Poly::Term& divisor) {
-  Split result;
+PolySplit split_by(const Poly& x, const Poly::Term& divisor) {
+  PolySplit result;
   if (divisor.factors.empty()) {
     result.quotient.constant = floor_div(x.constant, divisor.coefficient);
     result.rest.constant = x.constant - result.quotient.constant * divisor.coefficient;
@@ -74,11 +70,29 @@ Poly reduce(const Poly& x, int64_t divisor) {  // floordiv(x, divisor), where it
 
 }  // namespace
 
+// x == g * quotient + rest with g > 1 a divisor of d, the larger the better, where 0 <= rest < g by the ranges: then
+// floordiv(x, d) == floordiv(quotient, d/g) and floormod(x, d) == g * floormod(quotient, d/g) + rest.
+std::optional<std::pair<int64_t, PolySplit>> Analyzer::inner_split(const Poly& x, int64_t d) {
+  std::vector<int64_t> candidates;
+  for (const Poly::Term& term : x.terms) {
+    const int64_t g = std::gcd(term.coefficient, d);
+    if (g > 1) candidates.push_back(g);
+  }
+  std::sort(candidates.rbegin(), candidates.rend());
+  candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
+  for (int64_t g : candidates) {
+    const PolySplit s = split_by(x, Poly::Term{{}, g});
+    const auto low = lower(s.rest, 12), high = lower(scale(s.rest, -1), 12);
+    if (low && high && *low >= 0 && -*high < g) return std::make_pair(g, s);
+  }
+  return std::nullopt;
+}
+
 Poly Analyzer::divide(const Poly& x, const Expr& by) {
   const Poly divisor = poly(by);
   const auto term = one_term(divisor);
   if (!term) return atom_poly(floordiv(expr(x), by));
-  const Split s = split_by(x, *term);
+  const PolySplit s = split_by(x, *term);
   if (!divisor.is_const()) {
     if (nonnegative(s.rest) && nonnegative(divisor - s.rest - Poly{{}, 1})) return s.quotient;
     return s.quotient + atom_poly(floordiv(expr(s.rest), expr(divisor)));
@@ -92,6 +106,8 @@ Poly Analyzer::divide(const Poly& x, const Expr& by) {
   }
   const int64_t g = common_divisor(s.rest, d);
   if (g > 1) return s.quotient + divide(reduce(s.rest, g), int_imm(d / g));
+  if (const auto inner = inner_split(s.rest, d))
+    return s.quotient + divide(inner->second.quotient, int_imm(d / inner->first));
   if (s.rest.terms.size() == 1 && s.rest.constant == 0 && s.rest.terms[0].coefficient == 1 &&
       s.rest.terms[0].factors.size() == 1) {
     const auto* inner = atom(s.rest.terms[0].factors[0]).as<Binary>();
@@ -105,7 +121,7 @@ Poly Analyzer::modulo(const Poly& x, const Expr& by) {
   const Poly divisor = poly(by);
   const auto term = one_term(divisor);
   if (!term) return atom_poly(floormod(expr(x), by));
-  const Split s = split_by(x, *term);
+  const PolySplit s = split_by(x, *term);
   if (!divisor.is_const()) {
     if (nonnegative(s.rest) && nonnegative(divisor - s.rest - Poly{{}, 1})) return s.rest;
     return atom_poly(floormod(expr(s.rest), expr(divisor)));
@@ -121,6 +137,9 @@ Poly Analyzer::modulo(const Poly& x, const Expr& by) {
   if (g > 1) {
     const Poly inner = modulo(reduce(s.rest, g), int_imm(d / g));
     return scale(inner, g) + Poly{{}, s.rest.constant - floor_div(s.rest.constant, g) * g};
+  }
+  if (const auto inner = inner_split(s.rest, d)) {
+    return scale(modulo(inner->second.quotient, int_imm(d / inner->first)), inner->first) + inner->second.rest;
   }
   if (s.rest.terms.size() == 1 && s.rest.constant == 0 && s.rest.terms[0].coefficient == 1 &&
       s.rest.terms[0].factors.size() == 1) {

@@ -35,6 +35,9 @@ class Stage {
   const loop::Expr& value() const { return value_; }
   const std::optional<loop::Reduction>& reduction() const { return reduction_; }
 
+  // Whether it is computed whole, neither inlined nor inside another stage's loop.
+  bool at_root() const { return place_ == Place::Root; }
+
   // The present loops, outermost first; those of the data axes and of the reduction as they were at first.
   const std::vector<loop::Var>& loops() const { return loops_; }
   loop::Var axis(size_t i) const { return axis_loops_[i]; }

@@ -32,6 +32,7 @@ Value* FunctionEmitter::emit_extern(const loop::Extern& call) {
     if (!std::string_view(call.name).starts_with(prefix)) return std::nullopt;
     return call.name.substr(prefix.size());
   };
+  calls_out_ = true;
   if (const auto name = after("kernel:")) return call_kernel(*name, call);
   if (const auto name = after("runtime:")) return call_runtime(*name, call);
   if (call.name == "profile") return call_profile(call);

@@ -48,7 +48,7 @@ bool has_full_unroll(const llvm::Function& function) {
 // slots into registers, drop repeated address arithmetic and move what does not change out of loops.
 void add_passes(llvm::FunctionPassManager& passes, const llvm::Function& function, int opt_level) {
   passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
-  if (opt_level <= 0) return;
+  if (opt_level <= 0 || function.hasOptNone()) return;
   passes.addPass(llvm::EarlyCSEPass(true));
   passes.addPass(llvm::SimplifyCFGPass());
   passes.addPass(llvm::InstCombinePass());

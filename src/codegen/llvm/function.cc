@@ -125,6 +125,10 @@ void FunctionEmitter::emit() {
   emit_stmt(source_.body);
   pop_scope();
   end_frame();
+  if (calls_out_) {  // a `main`: hundreds of calls that are made once, not worth the time of the optimiser
+    frame.function->addFnAttr(llvm::Attribute::OptimizeNone);
+    frame.function->addFnAttr(llvm::Attribute::NoInline);
+  }
 }
 
 void FunctionEmitter::emit_stmt(const Stmt& stmt) {

@@ -120,6 +120,7 @@ class FunctionEmitter {
   std::vector<std::unordered_map<const loop::ExprNode*, Value*>> scopes_;
   std::vector<const loop::Load*> loads_;  // emitted on every path to here, within the statement
   int parallel_count_ = 0;
+  bool calls_out_ = false;  // calls kernels
 };
 
 }  // namespace treadle::codegen

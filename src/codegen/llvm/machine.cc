@@ -4,6 +4,7 @@
 
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/TargetParser/Triple.h>
 
@@ -26,6 +27,23 @@ void LLVMInitializeAArch64AsmParser();
 
 namespace treadle::codegen {
 
+namespace {
+
+// Kernels are long blocks of loads and stores without branches, and the scheduler compares each access with all before
+// it. From this many on it settles for less: a block of 500 vector statements compiles four times as fast, and its code
+// is the same.
+constexpr unsigned kComparedAccesses = 100;
+
+void limit_scheduler() {
+  auto& options = llvm::cl::getRegisteredOptions();
+  const auto option = options.find("dag-maps-huge-region");
+  if (option == options.end()) return;
+  // The initial value, because LLD sets all options back to theirs.
+  static_cast<llvm::cl::opt<unsigned>*>(option->second)->setInitialValue(kComparedAccesses);
+}
+
+}  // namespace
+
 void initialize_llvm() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -39,6 +57,7 @@ void initialize_llvm() {
     LLVMInitializeAArch64TargetMC();
     LLVMInitializeAArch64AsmPrinter();
     LLVMInitializeAArch64AsmParser();
+    limit_scheduler();
   });
 }
 

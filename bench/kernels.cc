@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Speed of scheduled kernels on one thread: GFLOP/s of the convolutions of ResNet-50, of depthwise layers and of matrix
 // products, beside the machine's multiply-add peak measured in the same run. Usage: bench_kernels [TARGET [FILTER]];
-// --rows N --vectors N --unroll N set knobs.
+// --rows N --vectors N --unroll N set knobs,
+// --share compiles kernels with sizes as arguments, --loops and --asm print them.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -9,12 +10,13 @@
 #include <cstring>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "codegen/codegen.h"
 #include "lower/schedule.h"
-#include "schedule/simplify.h"
+#include "schedule/abstract_constants.h"
 #include "treadle/abi.h"
 
 namespace {
@@ -175,7 +177,7 @@ std::vector<Case> cases(int64_t block) {
 int main(int argc, char** argv) {
   std::string target_text = "llvm -mcpu=native", filter;
   lower::Knobs knobs;
-  bool assembly = false, loops = false;
+  bool assembly = false, loops = false, share = false;
   int position = 0;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
@@ -190,6 +192,8 @@ int main(int argc, char** argv) {
       knobs.row_block = number();
     else if (arg == "--asm")
       assembly = true;
+    else if (arg == "--share")
+      share = true;
     else if (arg == "--loops")
       loops = true;
     else
@@ -200,10 +204,17 @@ int main(int argc, char** argv) {
   std::printf("target %s: %d-byte vectors, %d registers; multiply-add peak %.1f GFLOP/s\n", target.cpu.c_str(),
               target.vector_bytes, target.vector_registers, peak());
   std::printf("%-34s %10s %10s %7s   %s\n", "kernel", "us", "GFLOP/s", "peak", "schedule and compile, ms");
+  std::set<uint64_t> shapes;
   for (Case& c : cases(target.vector_bytes >= 64 ? 16 : 8)) {
     if (c.name.find(filter) == std::string::npos) continue;
     const auto start = Clock::now();
-    const Function f = lower::schedule_function("kernel", c.inputs, c.outputs, target, knobs);
+    const Function own = lower::schedule_function("kernel", c.inputs, c.outputs, target, knobs);
+    schedule::Abstracted shared{own, {}};
+    if (share) shared = schedule::abstract_constants(own);
+    const Function& f = shared.function;
+    std::vector<int64_t> scalars;
+    for (const Expr& e : shared.arguments) scalars.push_back(*as_int(e));
+    const bool known = !shapes.insert(structural_hash(f)).second;
     const double schedule_time = seconds_since(start);
     if (loops) std::printf("%s\n", to_string(f).c_str());
     if (assembly) std::printf("%s\n", codegen::emit_assembly({f}, target).c_str());
@@ -215,7 +226,7 @@ int main(int argc, char** argv) {
     std::vector<treadle::Tensor> tensors;
     std::vector<void*> buffers;
     std::mt19937 random(7);
-    for (const Buffer& buffer : f.buffers) {
+    for (const Buffer& buffer : own.buffers) {
       tensors.emplace_back(buffer->dtype, std::vector<int64_t>{*as_int(buffer->shape[0])});
       for (float& v : tensors.back().values<float>()) v = static_cast<float>(random() % 1000) / 1000.0f - 0.5f;
       buffers.push_back(tensors.back().data());
@@ -226,12 +237,12 @@ int main(int argc, char** argv) {
     const auto begin = Clock::now();
     for (int run = 0; run < 5 || (seconds_since(begin) < 0.25 && run < 3000); ++run) {
       const auto t = Clock::now();
-      if (kernel(&context, buffers.data(), nullptr) != 0) return 1;
+      if (kernel(&context, buffers.data(), scalars.data()) != 0) return 1;
       best = std::min(best, seconds_since(t));
     }
     machine = peak();
-    std::printf("%-34s %10.1f %10.1f %6.1f%%   %.1f + %.1f\n", c.name.c_str(), best * 1e6, c.flops / best / 1e9,
-                100 * c.flops / best / 1e9 / machine, schedule_time * 1e3, compile_time * 1e3);
+    std::printf("%-34s %10.1f %10.1f %6.1f%%   %.1f + %.1f%s\n", c.name.c_str(), best * 1e6, c.flops / best / 1e9,
+                100 * c.flops / best / 1e9 / machine, schedule_time * 1e3, compile_time * 1e3, known ? ", shared" : "");
     std::fflush(stdout);
   }
   return 0;

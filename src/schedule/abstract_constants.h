@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel sharing: layers that differ in their sizes only become structurally equal functions.
+// Kernels that differ only in sizes become one function with the sizes as arguments, so that layers of a net share
+// compiled code.
 #pragma once
 
 #include <vector>
@@ -10,10 +11,13 @@ namespace treadle::schedule {
 
 struct Abstracted {
   loop::Function function;            // with int64 scalars in place of large constants
-  std::vector<loop::Expr> arguments;  // their values, one per scalar of `function`
+  std::vector<loop::Expr> arguments;  // their values, one per scalar of `function`: the scalars it had, then numbers
 };
 
-// Replaces constants in loop extents and addresses that do not matter for the quality of the code by scalars.
+// Takes a finished function (flat buffers). Extents of loops, sizes of buffers, strides and offsets above small
+// thresholds become int64 scalars, named and ordered by where they first occur; tile sizes, lanes, taps of unrolled
+// loops and small strides stay constants, for the code's sake. Functions of equal structure give structurally equal
+// results.
 Abstracted abstract_constants(const loop::Function& function);
 
 }  // namespace treadle::schedule

@@ -147,6 +147,96 @@ Case scores(int64_t batch, int64_t m, int64_t k) {
   return {fmt::format("q k^T {}x{}x{}", batch, m, k), {q, v}, {y}, 2.0 * static_cast<double>(batch * m * m * k)};
 }
 
+// Kernels that move memory more than they compute: GFLOP/s counts one operation per element read or written.
+void add_light(std::vector<Case>& all, int64_t block) {
+  const auto count = [](const T& t) {
+    double n = 1;
+    for (const Expr& e : t.shape()) n *= static_cast<double>(*as_int(e));
+    return n;
+  };
+  const T x = placeholder("x", {1, 64, 112, 112}, dtype::float32_);
+  const T blocked = compute("y", {1, 64 / block, 112, 112, block},
+                            [&](const auto& i) { return x(i[0], i[1] * block + i[4], i[2], i[3]); });
+  all.push_back({"NCHW to blocked 64@112", {x}, {blocked}, 2 * count(x)});
+  const T y = placeholder("x", {1, 64 / block, 112, 112, block}, dtype::float32_);
+  all.push_back(
+      {"blocked to NCHW 64@112",
+       {y},
+       {compute("z", {1, 64, 112, 112},
+                [&](const auto& i) { return y(i[0], floordiv(i[1], block), i[2], i[3], floormod(i[1], block)); })},
+       2 * count(y)});
+  const T p = compute("pad", {1, 64 / block, 114, 114, block}, [&](const auto& i) {
+    const Expr inside = i[2] >= 1 && i[2] < 113 && i[3] >= 1 && i[3] < 113;
+    return select(inside, y(i[0], i[1], i[2] - 1, i[3] - 1, i[4]), f32(-1e30));
+  });
+  all.push_back(
+      {"max pool 3x3 s2 64@112",
+       {y},
+       {reduce("z", {1, 64 / block, 56, 56, block}, ReduceOp::Max, {3, 3},
+               [&](const auto& i, const auto& k) { return p(i[0], i[1], i[2] * 2 + k[0], i[3] * 2 + k[1], i[4]); })},
+       1.25 * count(y)});
+  const T g = placeholder("x", {1, 2048 / block, 7, 7, block}, dtype::float32_);
+  all.push_back({"global pool 2048@7",
+                 {g},
+                 {reduce("z", {1, 2048 / block, 1, 1, block}, ReduceOp::Sum, {7, 7},
+                         [&](const auto& i, const auto& k) { return g(i[0], i[1], k[0], k[1], i[4]); })},
+                 count(g)});
+  const T a = placeholder("a", {1, 512, 28, 28}, dtype::float32_),
+          b = placeholder("b", {1, 512, 28, 28}, dtype::float32_);
+  all.push_back(
+      {"add relu 512@28",
+       {a, b},
+       {compute("z", a.shape(),
+                [&](const auto& i) { return max(a(i[0], i[1], i[2], i[3]) + b(i[0], i[1], i[2], i[3]), f32(0)); })},
+       3 * count(a)});
+  const T s = placeholder("s", {12, 197, 197}, dtype::float32_);
+  const T top = reduce("top", {12, 197, 1}, ReduceOp::Max, {197},
+                       [&](const auto& i, const auto& k) { return s(i[0], i[1], k[0]); });
+  const T e = compute("e", s.shape(), [&](const auto& i) {
+    return intrinsic(Intrinsic::Exp, {s(i[0], i[1], i[2]) - top(i[0], i[1], 0)});
+  });
+  const T sum = reduce("sum", {12, 197, 1}, ReduceOp::Sum, {197},
+                       [&](const auto& i, const auto& k) { return e(i[0], i[1], k[0]); });
+  all.push_back({"softmax 12x197x197",
+                 {s},
+                 {compute("z", s.shape(), [&](const auto& i) { return div(e(i[0], i[1], i[2]), sum(i[0], i[1], 0)); })},
+                 2 * count(s)});
+  const T v = placeholder("v", {197, 768}, dtype::float32_);
+  const T mean = reduce("mean", {197, 1}, ReduceOp::Sum, {768},
+                        [&](const auto& i, const auto& k) { return v(i[0], k[0]) * f32(1.0 / 768); });
+  const T var = reduce("var", {197, 1}, ReduceOp::Sum, {768}, [&](const auto& i, const auto& k) {
+    const Expr d = v(i[0], k[0]) - mean(i[0], 0);
+    return d * d;
+  });
+  all.push_back({"layer norm 197x768",
+                 {v},
+                 {compute("z", v.shape(),
+                          [&](const auto& i) {
+                            return (v(i[0], i[1]) - mean(i[0], 0)) *
+                                   intrinsic(Intrinsic::Rsqrt, {var(i[0], 0) * f32(1.0 / 768) + f32(1e-5)});
+                          })},
+                 2 * count(v)});
+  const T h = placeholder("h", {197, 3072}, dtype::float32_);
+  all.push_back({"gelu 197x3072",
+                 {h},
+                 {compute("z", h.shape(),
+                          [&](const auto& i) {
+                            const Expr t = h(i[0], i[1]);
+                            return t * f32(0.5) * (f32(1) + intrinsic(Intrinsic::Erf, {t * f32(0.70710678)}));
+                          })},
+                 2 * count(h)});
+  const T q = placeholder("q", {197, 12, 64}, dtype::float32_);
+  all.push_back({"transpose 197x12x64",
+                 {q},
+                 {compute("z", {12, 197, 64}, [&](const auto& i) { return q(i[1], i[0], i[2]); })},
+                 2 * count(q)});
+  const T m = placeholder("m", {768, 768}, dtype::float32_);
+  all.push_back({"transpose 768x768",
+                 {m},
+                 {compute("z", {768, 768}, [&](const auto& i) { return m(i[1], i[0]); })},
+                 2 * count(m)});
+}
+
 std::vector<Case> cases(int64_t block) {
   std::vector<Case> all;
   all.push_back(first_layer(block));
@@ -169,6 +259,7 @@ std::vector<Case> cases(int64_t block) {
   all.push_back(matmul(197, 768, 768, 16));
   all.push_back(matmul(1, 1000, 2048, 16));
   all.push_back(scores(12, 197, 64));
+  add_light(all, block);
   return all;
 }
 

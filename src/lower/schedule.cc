@@ -35,15 +35,19 @@ void inline_cheap(TemplateContext& context) {
     if (stage->reduction() || context.schedule.is_output(*stage)) continue;
     const int64_t cost = cost_of(stage->value());
     int64_t times = 0, largest = 0;
-    bool window = false;
+    bool window = false, bordered = false;
     for (Stage* reader : context.schedule.readers(stage->buffer())) {
       const int64_t again = repetition(*stage, *reader, context);
       times += again;
       largest = std::max(largest, cost_of(reader->value()));
-      // A definition with branches (padding) costs a reduction that reads each element often its vectors.
-      window |= reader->reduction() && again > 2 && cost > 1;
+      // A contraction reads padding from a copy: its tile has no room for branches. Other windows are cut at the border
+      // instead.
+      const bool contraction =
+          reader->reduction() && reader->reduction()->op == ReduceOp::Sum && reader->value().as<Binary>();
+      window |= contraction && again > 2 && cost > 1;
+      if (reader->reduction() && !contraction && has_conditions(*stage) && cost <= 4 * kRepeat) bordered = true;
     }
-    if (times == 1 || (!window && cost * (times - 1) <= kRepeat)) {
+    if (times == 1 || (!window && (bordered || cost * (times - 1) <= kRepeat))) {
       if (largest + times * cost <= kLargest) stage->compute_inline();
     }
   }

@@ -131,22 +131,47 @@ Stage* pointwise_reader(TemplateContext& context, Stage& stage) {
   return &reader;
 }
 
-void parallelize(TemplateContext& context, Stage& stage, size_t count, int64_t work) {
+bool has_conditions(const Stage& stage) {
+  struct Finder : ExprVisitor {
+    void visit_expr(const Expr& e) override {
+      found |= e.kind() == ExprKind::Select;
+      visit_children(e);
+    }
+    bool found = false;
+  } finder;
+  finder.visit(stage.value());
+  return finder.found;
+}
+
+void parallelize(Stage& stage, size_t count, int64_t work, bool conditions) {
   constexpr int64_t kEnough = 32768;  // simple operations below which one core is faster
   constexpr int64_t kTasks = 16;      // so that two to eight threads end together
-  (void)context;
   if (work < kEnough || count == 0) return;
-  Var outer = stage.loops()[0];
   const std::vector<Var> loops(stage.loops().begin(), stage.loops().begin() + static_cast<ptrdiff_t>(count));
-  std::vector<Expr> extents;
-  int64_t tasks = 1;
-  for (size_t i = 0; i < count && tasks < kTasks; ++i) {
-    int64_t extent = 64;
+  const auto extent_of = [&](const Var& loop) {
     for (size_t axis = 0; axis < stage.axes().size(); ++axis) {
-      if (stage.axis(axis).same_as(loops[i])) extent = size_of({stage.extent(axis)});
+      if (stage.axis(axis).same_as(loop)) return size_of({stage.extent(axis)});
     }
-    tasks *= extent;
-    if (i > 0) outer = stage.fuse(outer, loops[i]);
+    return int64_t{64};
+  };
+  if (conditions) {
+    // One loop as it is: the others can be cut where conditions change, which a fused loop cannot.
+    size_t best = 0;
+    for (size_t i = 1; i < count; ++i) {
+      if (extent_of(loops[best]) < 8 && extent_of(loops[i]) > extent_of(loops[best])) best = i;
+    }
+    std::vector<Var> order = loops;
+    std::rotate(order.begin(), order.begin() + static_cast<ptrdiff_t>(best),
+                order.begin() + static_cast<ptrdiff_t>(best) + 1);
+    stage.reorder(order);
+    stage.parallel(loops[best]);
+    return;
+  }
+  Var outer = loops[0];
+  int64_t tasks = extent_of(outer);
+  for (size_t i = 1; i < count && tasks < kTasks; ++i) {
+    tasks *= extent_of(loops[i]);
+    outer = stage.fuse(outer, loops[i]);
   }
   stage.parallel(outer);
 }

@@ -41,9 +41,11 @@ int64_t size_of(const std::vector<loop::Expr>& extents, int64_t unknown = 64);
 // The reader of a stage when it is the only one, has the stage's shape, and reads it only at its own axes.
 schedule::Stage* pointwise_reader(TemplateContext& context, schedule::Stage& stage);
 
-// Fuses leading loops of the stage (its first `count` loops, all data loops) into one parallel loop when the whole is
-// enough work. Gives the number of loops that are left of the `count`.
-void parallelize(TemplateContext& context, schedule::Stage& stage, size_t count, int64_t work);
+// Whether the definition chooses between values, so that loops will be cut where the choice changes.
+bool has_conditions(const schedule::Stage& stage);
+// Makes the outermost loop parallel when `work` (simple operations) is enough. `conditions`: one of the first `count`
+// loops is taken and put first; else so many of them are fused that there are tasks enough.
+void parallelize(schedule::Stage& stage, size_t count, int64_t work, bool conditions);
 
 // Templates; each may assume that stages which should be inlined are. `parallel`: false inside of another stage's loop.
 void schedule_elementwise(TemplateContext& context, schedule::Stage& stage, bool parallel);

@@ -139,7 +139,7 @@ void schedule_elementwise(TemplateContext& context, Stage& stage, bool parallel)
     if (std::any_of(outer.begin(), outer.end(), [&](const Var& o) { return o.same_as(loop); })) break;
     ++count;
   }
-  parallelize(context, stage, count, work);
+  parallelize(stage, count, work, has_conditions(stage));
 }
 
 }  // namespace treadle::lower

@@ -98,7 +98,7 @@ void schedule_reduction(TemplateContext& context, Stage& stage, bool parallel) {
       acc->unroll(acc->reduce_axis(i));
       repeated *= *extent;
     }
-    parallelize(context, *out, rank, work);
+    parallelize(*out, rank, work, has_conditions(*acc));
     return;
   }
   if (out != acc) acc->compute_at(*out, out->axis(rank - 1), Scope::Local);
@@ -108,7 +108,7 @@ void schedule_reduction(TemplateContext& context, Stage& stage, bool parallel) {
     const int64_t inner = acc->reduction()->axes.size() > 1 ? count : (whole ? *whole : count);
     if (inner >= lanes) acc->vectorize_reduction(loop, static_cast<int>(lanes), inner >= 4 * lanes ? 4 : 1);
   }
-  if (parallel && rank > 0) parallelize(context, *out, rank, work);
+  if (parallel && rank > 0) parallelize(*out, rank, work, has_conditions(*acc));
 }
 
 // Stages that share the outer axes of the one output: softmax, layer normalisation.
@@ -168,7 +168,7 @@ bool schedule_rows(TemplateContext& context) {
     (void)vectors;
     out.vectorize(lane);
   }
-  parallelize(context, out, shared, work);
+  parallelize(out, shared, work, false);
   return true;
 }
 

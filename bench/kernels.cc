@@ -17,6 +17,7 @@
 #include "codegen/codegen.h"
 #include "lower/schedule.h"
 #include "schedule/abstract_constants.h"
+#include "schedule/analyzer.h"
 #include "treadle/abi.h"
 
 namespace {
@@ -140,6 +141,24 @@ Case matmul(int64_t m, int64_t n, int64_t k, int64_t packed) {
           2.0 * static_cast<double>(m * n * k)};
 }
 
+// The same with a symbolic number of rows, run with kRows of them.
+constexpr int64_t kRows = 128;
+
+Case symbolic_rows(int64_t n, int64_t k) {
+  const T a = placeholder("a", {symbol_var("S"), k}, dtype::float32_),
+          b = placeholder("b", {(n + 15) / 16, k, 16}, dtype::float32_);
+  const T y = reduce("y", {symbol_var("S"), n}, ReduceOp::Sum, {k}, [&](const auto& i, const auto& r) {
+    return a(i[0], r[0]) * b(floordiv(i[1], 16), r[0], floormod(i[1], 16));
+  });
+  return {fmt::format("gemm S={}x{}x{} packed", kRows, n, k), {a, b}, {y}, 2.0 * static_cast<double>(kRows * n * k)};
+}
+
+int64_t value_of(const Expr& e) {
+  schedule::Analyzer analyzer;
+  const Expr result = analyzer.simplify(substitute(e, {{symbol_var("S").var(), int_imm(kRows)}}));
+  return *as_int(result);
+}
+
 Case scores(int64_t batch, int64_t m, int64_t k) {
   const T q = placeholder("q", {batch, m, k}, dtype::float32_), v = placeholder("v", {batch, m, k}, dtype::float32_);
   const T y = reduce("y", {batch, m, m}, ReduceOp::Sum, {k},
@@ -258,6 +277,7 @@ std::vector<Case> cases(int64_t block) {
   all.push_back(matmul(512, 512, 512, 16));
   all.push_back(matmul(197, 768, 768, 16));
   all.push_back(matmul(1, 1000, 2048, 16));
+  all.push_back(symbolic_rows(768, 768));
   all.push_back(scores(12, 197, 64));
   add_light(all, block);
   return all;
@@ -304,7 +324,7 @@ int main(int argc, char** argv) {
     if (share) shared = schedule::abstract_constants(own);
     const Function& f = shared.function;
     std::vector<int64_t> scalars;
-    for (const Expr& e : shared.arguments) scalars.push_back(*as_int(e));
+    for (const Expr& e : shared.arguments) scalars.push_back(value_of(e));
     const bool known = !shapes.insert(structural_hash(f)).second;
     const double schedule_time = seconds_since(start);
     if (loops) std::printf("%s\n", to_string(f).c_str());
@@ -318,7 +338,7 @@ int main(int argc, char** argv) {
     std::vector<void*> buffers;
     std::mt19937 random(7);
     for (const Buffer& buffer : own.buffers) {
-      tensors.emplace_back(buffer->dtype, std::vector<int64_t>{*as_int(buffer->shape[0])});
+      tensors.emplace_back(buffer->dtype, std::vector<int64_t>{value_of(buffer->shape[0])});
       for (float& v : tensors.back().values<float>()) v = static_cast<float>(random() % 1000) / 1000.0f - 0.5f;
       buffers.push_back(tensors.back().data());
     }

@@ -45,6 +45,12 @@ class Questions {
   std::vector<Question> found;
   int nodes = 0;
 
+  void run(const Stmt& stmt) {
+    collect(stmt);
+    found.insert(found.end(), last_.begin(), last_.end());
+  }
+
+ private:
   void collect(const Stmt& stmt) {
     switch (stmt.kind()) {
       case StmtKind::Store:
@@ -80,7 +86,6 @@ class Questions {
     }
   }
 
- private:
   void collect(const Expr& expr) {
     struct Walk : ExprVisitor {
       explicit Walk(Questions& q) : questions(q) {}
@@ -91,6 +96,8 @@ class Questions {
           switch (b->op) {
             case BinaryOp::Min:
             case BinaryOp::Max:
+              questions.ask(b->b - b->a, true);
+              break;
             case BinaryOp::Le:
               questions.ask(b->b - b->a);
               break;
@@ -114,17 +121,19 @@ class Questions {
     walk.visit(expr);
   }
 
-  void ask(const Expr& difference) {
+  // A minimum is decided on both sides of where its arguments are equal, a comparison on one: comparisons go first.
+  void ask(const Expr& difference, bool later = false) {
     Uses uses;
     uses.var = var_.get();
     uses.visit(difference);
     if (!uses.found || uses.loads) return;
-    found.push_back({analyzer_.simplify(difference), inner_});
+    (later ? last_ : found).push_back({analyzer_.simplify(difference), inner_});
   }
 
   const Var& var_;
   Analyzer& analyzer_;
   Inner inner_;
+  std::vector<Question> last_;
 };
 
 bool has_marks(const Stmt& stmt) {
@@ -177,14 +186,17 @@ class Partitioner {
     if (s->for_kind == ForKind::Vectorized || s->for_kind == ForKind::Unrolled) return stmt;
     if (cuts < kCuts) {
       Questions questions(s->var, analyzer_);
-      questions.collect(s->body);
-      budget_ -= questions.nodes;
+      questions.run(s->body);
       if (budget_ > 0 && !questions.found.empty()) {
         if (s->for_kind == ForKind::Serial) {
-          if (const auto at = cut(s, questions.found)) return split(s, *at, cuts);
+          if (const auto at = cut(s, questions.found)) {
+            budget_ -= questions.nodes;
+            return split(s, *at, cuts);
+          }
         }
         if (has_marks(s->body)) {
           if (const auto condition = branch(s, questions.found)) {
+            budget_ -= questions.nodes;
             return for_loop(s->var, s->min, s->extent, branched(s->body, *condition, s, cuts), s->for_kind);
           }
         }
@@ -252,7 +264,7 @@ class Partitioner {
       const Stmt simple = simplify(b, analyzer_);
       // The side is partitioned like the body of a loop that has one cut more.
       Questions questions(s->var, analyzer_);
-      questions.collect(simple);
+      questions.run(simple);
       std::optional<Expr> next;
       if (cuts + 1 < kCuts && budget_ > 0) next = branch(s, questions.found);
       const Stmt result = next ? branched(simple, *next, s, cuts + 1) : run(simple);

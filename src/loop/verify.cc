@@ -190,7 +190,10 @@ class Verifier {
 
   // The lanes of an access.
   int access(const Buffer& buffer, const std::vector<Expr>& indices) {
-    require(buffer && buffers_.count(buffer.get()), 3, "buffer {} is not in scope", buffer ? buffer->name : "(none)");
+    // A view is in scope where the buffer is whose memory it shows.
+    const Buffer& memory = buffer && buffer->scope == Scope::View ? buffer->base : buffer;
+    require(memory && buffers_.count(memory.get()), 3, "buffer {} is not in scope", buffer ? buffer->name : "(none)");
+    if (buffer->scope == Scope::View) expression(buffer->base_offset);
     require(indices.size() == buffer->shape.size(), 5, "{} indices into {} of rank {}", indices.size(), buffer->name,
             buffer->shape.size());
     int lanes = 1;

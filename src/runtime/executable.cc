@@ -2,6 +2,7 @@
 #include "runtime/executable.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -45,6 +46,25 @@ struct FileVersion {
   bool operator==(const FileVersion&) const = default;
 };
 
+// Refuses a file that is shorter than its program headers say: the loader would map pages that do not exist and be
+// killed when it touches them. Errors: ArtifactInvalid, Io.
+void check_complete(const std::string& path, off_t size) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) fail(ErrorCode::Io, "cannot open \"{}\": {}", path, std::strerror(errno));
+  Elf64_Ehdr header{};
+  bool complete = ::pread(file, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header) &&
+                  std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_ident[EI_CLASS] == ELFCLASS64;
+  for (int i = 0; complete && i < header.e_phnum; ++i) {
+    Elf64_Phdr segment{};
+    const auto offset = static_cast<off_t>(header.e_phoff + static_cast<uint64_t>(i) * sizeof segment);
+    complete = ::pread(file, &segment, sizeof segment, offset) == static_cast<ssize_t>(sizeof segment) &&
+               segment.p_offset <= static_cast<uint64_t>(size) &&
+               segment.p_filesz <= static_cast<uint64_t>(size) - segment.p_offset;
+  }
+  ::close(file);
+  if (!complete) fail(ErrorCode::ArtifactInvalid, "\"{}\" is no shared object, or a part of one", path);
+}
+
 // Opens a shared object. The system's loader goes by the name: while a model is loaded, it gives that one again even
 // when another file has taken its place, which must not pass for the new one. Errors: ArtifactInvalid.
 void* open_library(const std::string& path) {
@@ -61,6 +81,7 @@ void* open_library(const std::string& path) {
     fail(ErrorCode::ArtifactInvalid,
          "\"{}\" has changed since it was loaded; release the old model first, or give the new one another name", path);
   }
+  check_complete(path, status.st_size);
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char* reason = ::dlerror();

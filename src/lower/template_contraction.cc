@@ -225,8 +225,28 @@ bool padded_panels(const Contraction& c, const Var& axis) {
 
 int64_t reduction_size(const Stage& acc) { return size_of(acc.reduction()->extents, kSymbolic); }
 
+// A loop of the output and its iterations, a guess where they are symbolic.
+struct CountedLoop {
+  Var loop;
+  int64_t count;
+};
+
+// So many steps of the innermost reduction axis may stand in one body before rows read the same elements of A: LLVM
+// would keep those in registers that the tile needs.
+int64_t unroll_limit(const Contraction& c, const Stage& stage, size_t row, Analyzer& analyzer) {
+  if (row == kNone) return 16;
+  const auto along_k = stride_of(c.a.access, stage.reduction()->axes.back(), analyzer);
+  const auto along_row = stride_of(c.a.access, stage.axes()[row], analyzer);
+  const int64_t* k = along_k ? as_int(*along_k) : nullptr;
+  const int64_t* r = along_row ? as_int(*along_row) : nullptr;
+  if (!k || !r || *k <= 0 || *r <= 0) return 16;
+  if (*r >= *k) return *r % *k == 0 ? std::max<int64_t>(1, *r / *k) : 16;
+  return *k % *r == 0 && *k / *r < 32 ? 1 : 16;
+}
+
 struct Loops {
-  std::vector<Var> batch, rows, columns, inside;
+  std::vector<CountedLoop> batch, rows, columns;
+  std::vector<Var> inside;
 };
 
 // Orders the loops of the output around the tile, cuts rows into blocks, and picks the parallel loop; gives the loop
@@ -255,44 +275,41 @@ Var arrange(TemplateContext& context, const Stage& acc, Stage& out, const Contra
   if (c.depthwise && source)
     blocks = std::max(blocks, 4 * (a_bytes / std::max<int64_t>(batch, 1)) / context.target.l2_bytes + 1);
   if (context.knobs.row_block > 0) blocks = std::max<int64_t>(1, extent_of(Role::Row) / context.knobs.row_block);
-  std::vector<Var> outside = loops.batch;
-  std::vector<int64_t> counts;
-  for (size_t i = 0; i < c.roles.size(); ++i) {
-    if (c.roles[i] == Role::Batch && i != c.vector_axis) counts.push_back(size_of({out.extent(i)}, kSymbolic));
-  }
+  std::vector<CountedLoop> outside = loops.batch;
+  size_t alone = outside.size();  // loops outside of those over columns
   if (!loops.rows.empty() && blocks > 1) {
-    const auto [block_loop, rest] = out.split_parts(loops.rows[0], blocks);
-    outside.push_back(block_loop);
-    counts.push_back(blocks);
-    loops.rows[0] = rest;
+    // The first loop of rows that has enough iterations, else the longest.
+    size_t at = 0;
+    for (size_t i = 1; i < loops.rows.size(); ++i) {
+      if (loops.rows[at].count < blocks && loops.rows[i].count > loops.rows[at].count) at = i;
+    }
+    const auto [block_loop, rest] = out.split_parts(loops.rows[at].loop, blocks);
+    outside.push_back({block_loop, std::min(blocks, loops.rows[at].count)});
+    alone = outside.size();
+    loops.rows[at].loop = rest;
   }
-  for (size_t i = 0; i < loops.columns.size(); ++i) {
-    outside.push_back(loops.columns[i]);
-    const bool vectors = i + 1 == loops.columns.size();
-    counts.push_back(vectors ? inner_tiles : (i + 2 == loops.columns.size() ? outer_tiles : 1));
-  }
+  outside.insert(outside.end(), loops.columns.begin(), loops.columns.end());
   // Parallel: the first loop with enough iterations for several threads, else the one with the most. It comes first.
   size_t best = 0;
-  for (size_t i = 0; i < counts.size(); ++i) {
-    if (counts[best] < 8 && counts[i] > counts[best]) best = i;
+  for (size_t i = 0; i < outside.size(); ++i) {
+    if (outside[best].count < 8 && outside[i].count > outside[best].count) best = i;
   }
+  const bool first_is_column = best >= alone;
   if (!outside.empty()) {
-    const Var parallel = outside[best];
-    outside.erase(outside.begin() + static_cast<ptrdiff_t>(best));
-    outside.insert(outside.begin(), parallel);
-    if (work >= 200000 && counts[best] > 1) out.parallel(parallel);
+    std::rotate(outside.begin(), outside.begin() + static_cast<ptrdiff_t>(best),
+                outside.begin() + static_cast<ptrdiff_t>(best) + 1);
+    if (work >= 200000 && outside[0].count > 1) out.parallel(outside[0].loop);
   }
   // The padded copy is made per task where no column loop lies outside of it, so that it is made once.
-  const size_t alone = counts.size() - loops.columns.size();
-  const bool first_is_column = best >= alone;
   if (source && alone > 0 && !first_is_column && !source->reduction() && context.schedule.readers(a).size() == 1) {
-    context.attach = {source, c.depthwise ? outside[alone - 1] : outside[0]};
+    context.attach = {source, (c.depthwise ? outside[alone - 1] : outside[0]).loop};
   }
   outside.insert(outside.end(), loops.rows.begin(), loops.rows.end());
-  std::vector<Var> order = outside;
+  std::vector<Var> order;
+  for (const CountedLoop& l : outside) order.push_back(l.loop);
   order.insert(order.end(), loops.inside.begin(), loops.inside.end());
   out.reorder(order);
-  return outside.back();
+  return outside.back().loop;
 }
 
 }  // namespace
@@ -313,10 +330,19 @@ bool schedule_contraction(TemplateContext& context, Stage& stage) {
   collapse_rows(context, stage, reader, c);
   // In a depthwise tile the rows are pixels: batch axes of both operands are not, but axes of the data alone are rows.
   const size_t row = last_of(Role::Row);
+  const size_t row_around = [&] {
+    for (size_t i = row == kNone ? 0 : row; i-- > 0;) {
+      if (c.roles[i] == Role::Row && i != c.vector_axis && as_int(stage.extent(i)) && !is_one(stage.extent(i)))
+        return i;
+    }
+    return kNone;
+  }();
   const size_t column = c.depthwise ? kNone : last_of(Role::Column);
 
   TileProblem problem;
   problem.rows = row != kNone ? size_of({stage.extent(row)}, kSymbolic) : 1;
+  problem.rows_outer = row_around != kNone ? size_of({stage.extent(row_around)}, kSymbolic) : 1;
+  problem.reduction = reduction_size(stage);
   problem.lanes = c.lanes;
   problem.vectors_inner = (size_of({stage.extent(c.vector_axis)}, kSymbolic * c.lanes) + c.lanes - 1) / c.lanes;
   problem.vectors_outer = column != kNone ? size_of({stage.extent(column)}, kSymbolic) : 1;
@@ -332,6 +358,8 @@ bool schedule_contraction(TemplateContext& context, Stage& stage) {
   if (strided && !c.depthwise && total_rows < 4) return false;
   const Tile tile = choose_tile(problem, context.target, context.knobs);
 
+  const int64_t unroll = std::min(tile.unroll, unroll_limit(c, stage, row, context.analyzer));
+
   Stage& acc = reader ? stage : context.schedule.cache_write(stage);
   Stage& out = reader ? *reader : stage;
   const Var c_axis = acc.axes()[c.vector_axis];
@@ -346,27 +374,36 @@ bool schedule_contraction(TemplateContext& context, Stage& stage) {
 
   // ---- loops of the tile and around it ----
   std::vector<Var> inside;
-  std::vector<Var> batch, rows, columns;
+  std::vector<CountedLoop> batch, rows, columns;
   for (size_t i = 0; i < out.axes().size(); ++i) {
     if (i == c.vector_axis || i == row || i == column) continue;
-    (c.roles[i] == Role::Row ? rows : (c.roles[i] == Role::Column ? columns : batch)).push_back(out.axis(i));
+    if (i == row_around && tile.rows_outer > 1) {
+      const auto [ao, ai] = out.split(out.axis(i), tile.rows_outer, Tail::Even);
+      out.unroll(ai);
+      inside.push_back(ai);
+      rows.push_back({ao, (problem.rows_outer + tile.rows_outer - 1) / tile.rows_outer});
+      continue;
+    }
+    const int64_t count = size_of({out.extent(i)}, kSymbolic);
+    const bool row_loop = c.roles[i] == Role::Row && count > 1;  // single iterations go out of the way
+    (row_loop ? rows : (c.roles[i] == Role::Column ? columns : batch)).push_back({out.axis(i), count});
   }
   Var row_tile, row_in;
   if (row != kNone) {
     std::tie(row_tile, row_in) = out.split(out.axis(row), tile.rows, Tail::Even);
     out.unroll(row_in);
     inside.push_back(row_in);
-    rows.push_back(row_tile);
+    rows.push_back({row_tile, (problem.rows + tile.rows - 1) / tile.rows});
   }
   if (column != kNone) {
     const auto [co, ci] = out.split(out.axis(column), tile.vectors_outer, Tail::Even);
-    columns.push_back(co);
+    columns.push_back({co, (problem.vectors_outer + tile.vectors_outer - 1) / tile.vectors_outer});
     out.unroll(ci);
     inside.push_back(ci);
   }
   const auto [vt, lane] = out.split(out.axis(c.vector_axis), c.lanes);
   const auto [vo, vv] = out.split(vt, tile.vectors_inner, Tail::Even);
-  columns.push_back(vo);
+  columns.push_back({vo, (problem.vectors_inner + tile.vectors_inner - 1) / tile.vectors_inner});
   out.unroll(vv);
   out.vectorize(lane);
   inside.insert(inside.end(), {vv, lane});
@@ -375,7 +412,7 @@ bool schedule_contraction(TemplateContext& context, Stage& stage) {
   const Var tile_loop = arrange(context, acc, out, c, {batch, rows, columns, inside}, problem, tile);
 
   // ---- the accumulation ----
-  std::vector<Var> acc_order = reduction_order(acc, c.depthwise ? 0 : tile.unroll, c.depthwise);
+  std::vector<Var> acc_order = reduction_order(acc, c.depthwise ? 0 : unroll, c.depthwise);
   // Rows outside of columns: one broadcast element of A lives at a time, beside the vectors of B of one step.
   for (const bool row_axes : {true, false}) {
     for (size_t i = 0; i < acc.axes().size(); ++i) {

@@ -194,15 +194,29 @@ class Partitioner {
             return split(s, *at, cuts);
           }
         }
-        if (has_marks(s->body)) {
-          if (const auto condition = branch(s, questions.found)) {
-            budget_ -= questions.nodes;
-            return for_loop(s->var, s->min, s->extent, branched(s->body, *condition, s, cuts), s->for_kind);
-          }
-        }
+        return for_loop(s->var, s->min, s->extent, branches(s->body, s, cuts), s->for_kind);
       }
     }
     return for_loop(s->var, s->min, s->extent, run(s->body), s->for_kind);
+  }
+
+  // The body of a loop that is not cut: each of its parts branches on the questions that it asks itself.
+  Stmt branches(const Stmt& body, const For* s, int cuts) {
+    if (const auto* b = body.as<Block>()) {
+      std::vector<Stmt> stmts;
+      for (const Stmt& part : b->stmts) stmts.push_back(branches(part, s, cuts));
+      return block(std::move(stmts));
+    }
+    if (const auto* a = body.as<Allocate>()) return allocate(a->buffer, branches(a->body, s, cuts));
+    if (has_marks(body)) {
+      Questions questions(s->var, analyzer_);
+      questions.run(body);
+      if (const auto condition = branch(s, questions.found)) {
+        budget_ -= questions.nodes;
+        return branched(body, *condition, s, cuts);
+      }
+    }
+    return run(body);
   }
 
   // Where the loop is cut first; nullopt: nowhere strictly inside its range.

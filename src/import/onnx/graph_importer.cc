@@ -9,7 +9,7 @@
 namespace treadle::onnx {
 namespace {
 
-constexpr int64_t kMaxNodes = 4'000'000;           // imported, all in all
+constexpr int64_t kMaxInnerNodes = 300'000;         // of functions and subgraphs, counted each time that they are imported
 constexpr int64_t kMaxElements = int64_t{1} << 40;  // of one value
 constexpr int kMaxFunctionDepth = 32;
 constexpr size_t kMaxRank = 64;
@@ -255,7 +255,8 @@ std::vector<Value> GraphImporter::convert(Node& node, const std::string& domain)
 }
 
 void GraphImporter::import_node(const onnxpb::NodeProto& proto, Scope& scope, const Context& context) {
-  if (++imported_ > kMaxNodes) fail(ErrorCode::Limit, "the model has more than {} nodes when functions and loops are expanded", kMaxNodes);
+  if (context.inner && ++inner_nodes_ > kMaxInnerNodes)
+    fail(ErrorCode::Limit, "functions and subgraphs have more than {} nodes when they are expanded", kMaxInnerNodes);
   const std::string domain = domain_of(proto.domain());
   const auto opset = context.opsets.find(domain);
   std::vector<Value*> inputs;
@@ -358,6 +359,7 @@ std::vector<Value> GraphImporter::subgraph(Node& node, const onnxpb::GraphProto&
   context.opsets = context_->opsets;
   context.attributes = context_->attributes;
   context.in_function = context_->in_function;
+  context.inner = true;
   Scope scope(&node.scope());
   for (size_t i = 0; i < inputs.size(); ++i) scope.define(graph.input(static_cast<int>(i)).name(), std::move(inputs[i]));
   add_initializers(graph, scope);
@@ -375,7 +377,7 @@ std::vector<Value> GraphImporter::call_function(Node& node, const onnxpb::Functi
     fail(ErrorCode::ImportFormat, "function {} has {} inputs, the node gives it {}", printable(function.name()), function.input_size(), node.num_inputs());
   Context context;
   context.opsets = read_opsets(function.opset_import());
-  context.in_function = true;
+  context.in_function = context.inner = true;
   for (const auto& attribute : function.attribute_proto()) context.attributes[attribute.name()] = &attribute;
   for (const auto& [name, attribute] : node.attributes()) {
     const bool listed = context.attributes.count(name) || std::find(function.attribute().begin(), function.attribute().end(), name) != function.attribute().end();

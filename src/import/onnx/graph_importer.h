@@ -49,6 +49,7 @@ class GraphImporter {
     std::map<std::string, int64_t> opsets;
     Node::AttributeMap attributes;
     bool in_function = false;
+    bool inner = false;  // not the model's graph
     std::map<std::string, const onnxpb::ValueInfoProto*> declared;  // value_info, for check mode
   };
 
@@ -76,7 +77,7 @@ class GraphImporter {
   std::map<std::string, std::string> symbols_;                     // dim_param to symbol
   std::set<std::string> symbol_names_;
   const Context* context_ = nullptr;      // of the nodes being imported
-  int64_t imported_ = 0;                  // nodes, counting those of inlined functions and repeated subgraphs each time
+  int64_t inner_nodes_ = 0;               // nodes of functions and subgraphs imported so far
   int depth_ = 0;                         // of nested function calls
 };
 

@@ -24,6 +24,9 @@ const RuleTable& RuleTable::instance() {
     add_control_rules(result);
     add_quantize_rules(result);
     add_resize_rules(result);
+    add_loss_rules(result);
+    add_vision_rules(result);
+    add_recurrent_rules(result);
     add_fold_rules(result);
     return result;
   }();

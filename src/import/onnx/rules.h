@@ -50,6 +50,9 @@ void add_creation_rules(RuleTable& table);
 void add_control_rules(RuleTable& table);
 void add_quantize_rules(RuleTable& table);
 void add_resize_rules(RuleTable& table);
+void add_loss_rules(RuleTable& table);
+void add_vision_rules(RuleTable& table);
+void add_recurrent_rules(RuleTable& table);
 void add_fold_rules(RuleTable& table);
 
 // ---- What rules share ----

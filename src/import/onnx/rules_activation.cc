@@ -209,7 +209,7 @@ void add_activation_rules(RuleTable& table) {
   table.add("HardSwish", {14, 22}, hard_swish_rule);
   table.add("Elu", {6, 22}, elu_rule);
   table.add("Selu", {6, 22}, selu_rule);
-  table.add("Celu", {12}, celu_rule);
+  table.add("Celu", {12, 28}, celu_rule);
   table.add("ThresholdedRelu", {10, 22}, thresholded_relu_rule);
   table.add("Softplus", {1, 22}, softplus_rule);
   table.add("Softsign", {1, 22}, softsign_rule);

@@ -2,10 +2,12 @@
 // Operators that make tensors: constants, ranges, shapes.
 #include <cmath>
 
-#include "import/onnx/rules.h"
+#include "import/onnx/shapes.h"
 #include "import/onnx/tensor.h"
 #include "op/tensor/binary.h"
 #include "op/tensor/creation.h"
+#include "op/tensor/dynamic.h"
+#include "op/tensor/reshape.h"
 #include "op/tensor/transform.h"
 #include "op/tensor/unary.h"
 
@@ -39,6 +41,7 @@ Expr fill_value(Node& node) {
 }
 
 Exprs constant_of_shape_rule(Node& node) {
+  if (computed_vector(node, 0)) return {op::dynamic_full(fill_value(node), node.input(0))};
   const Shape shape = node.dims_input(0, "the shape");
   for (const Dim& dim : shape) {
     if (dim.is_const() && dim.value() < 0) node.malformed(fmt::format("the shape holds {}", dim.value()));
@@ -59,6 +62,15 @@ Exprs size_rule(Node& node) { return {node.call("ndarray_size", {node.input(0)},
 Exprs range_rule(Node& node) {
   const DType dtype = node.dtype(0);
   if (node.dtype(1) != dtype || node.dtype(2) != dtype) node.malformed("start, limit and delta must have one dtype");
+  const auto scalar = [&](size_t i) { return node.rank(i) == 0 ? node.input(i) : op::reshape_to(node.input(i), {}); };
+  const auto data = [&](size_t i) {
+    const Known* known = node.known(i);
+    return known ? !dtype.is_integer() && !known->is_const() : !node.input(i).as<ir::Constant>();
+  };
+  if (data(0) || data(1) || data(2)) {
+    if (node.opset() >= 27) node.ignore("stash_type");
+    return {op::dynamic_arange(scalar(0), scalar(1), scalar(2))};
+  }
   if (dtype.is_integer()) {
     const Shape start = node.dims_input(0, "start"), limit = node.dims_input(1, "limit");
     const int64_t delta = node.int_input(2, "delta");
@@ -66,6 +78,7 @@ Exprs range_rule(Node& node) {
     if (delta == 0) node.malformed("delta is 0");
     return {op::arange(start[0], limit[0], delta, dtype)};
   }
+  if (node.opset() >= 27) node.ignore("stash_type");  // places are computed in double
   const double start = node.float_input(0, "start"), limit = node.float_input(1, "limit"), delta = node.float_input(2, "delta");
   if (delta == 0) node.malformed("delta is 0");
   if (!std::isfinite(start) || !std::isfinite(limit) || !std::isfinite(delta)) node.malformed("a bound is not finite");
@@ -90,7 +103,7 @@ void add_creation_rules(RuleTable& table) {
   table.add("ConstantOfShape", {9, 20, 21, 23, 24, 25}, constant_of_shape_rule);
   table.add("Shape", {1, 13, 15, 19, 21, 23, 24, 25}, shape_rule);
   table.add("Size", {1, 13, 19, 21, 23, 24, 25}, size_rule);
-  table.add("Range", {11}, range_rule);
+  table.add("Range", {11, 27}, range_rule);
   table.add("EyeLike", {9, 22}, eye_like_rule);
 }
 

@@ -277,11 +277,11 @@ void add_index_rules(RuleTable& table) {
   table.add("CumSum", {11, 14}, scan_rule("cumsum"));
   table.add("CumProd", {26}, scan_rule("cumprod"));
   table.add("NonZero", {9, 13}, non_zero_rule);
-  table.add("Compress", {9, 11}, compress_rule);
-  table.add("OneHot", {9, 11}, one_hot_rule);
+  table.add("Compress", {9, 11, 28}, compress_rule);
+  table.add("OneHot", {9, 11, 28}, one_hot_rule);
   table.add("Trilu", {14}, trilu_rule);
-  table.add("ReverseSequence", {10}, reverse_sequence_rule);
-  table.add("Unique", {11}, unique_rule);
+  table.add("ReverseSequence", {10, 28}, reverse_sequence_rule);
+  table.add("Unique", {11, 28}, unique_rule);
   table.add("Pad", {2, 11, 13, 18, 19, 21, 23, 24, 25}, pad_rule);
 }
 

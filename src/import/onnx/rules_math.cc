@@ -53,10 +53,30 @@ Exprs mod_rule(Node& node) {
   return {node.call(fmod ? "mod" : "floor_mod", {node.input(0), node.input(1)})};
 }
 
+// Floats too: C's remainder, moved by the divisor where the signs differ; a zero gets the divisor's sign.
+Exprs mod28_rule(Node& node) {
+  if (node.flag("fmod") || !node.dtype(0).is_float()) return mod_rule(node);
+  const DType dtype = node.dtype(0);
+  const Expr divisor = node.input(1), zero = node.number(0, dtype);
+  const Expr rest = node.call("mod", {node.input(0), divisor});
+  const Expr below = node.call("less", {divisor, zero});
+  const Expr other_sign = node.call("logical_xor", {node.call("less", {rest, zero}), below});
+  const Expr signed_zero = op::where(below, node.number(-0.0, dtype), zero);
+  return {op::where(node.call("equal", {rest, zero}), signed_zero, op::where(other_sign, op::add(rest, divisor), rest))};
+}
+
 Exprs shift_rule(Node& node) {
   const std::string direction = node.s("direction", "");
   if (direction != "LEFT" && direction != "RIGHT") node.malformed(fmt::format("direction is \"{}\", it must be LEFT or RIGHT", printable(direction)));
-  return {node.call(direction == "LEFT" ? "left_shift" : "right_shift", {node.input(0), node.input(1)})};
+  const DType dtype = node.dtype(0);
+  const Expr x = node.input(0), by = node.input(1), zero = node.number(0, dtype), width = node.number(dtype.bits, dtype);
+  // By a negative amount, or by all bits: what a shift by one after the other gives.
+  Expr outside = node.call("greater_equal", {by, width});
+  if (dtype.is_int()) outside = node.call("logical_or", {outside, node.call("less", {by, zero})});
+  const Expr shifted = node.call(direction == "LEFT" ? "left_shift" : "right_shift", {x, op::where(outside, zero, by)});
+  Expr rest = zero;
+  if (dtype.is_int() && direction == "RIGHT") rest = op::where(node.call("less", {x, zero}), node.number(-1, dtype), zero);
+  return {op::where(outside, rest, shifted)};
 }
 
 Exprs where_rule(Node& node) { return {node.call("where", {node.input(0), node.input(1), node.input(2)})}; }
@@ -125,11 +145,12 @@ void add_math_rules(RuleTable& table) {
   table.add("Div", {7, 13, 14}, binary("divide"));
   table.add("Pow", {7, 12, 13, 15}, pow_rule);
   table.add("Mod", {10, 13}, mod_rule);
+  table.add("Mod", {28}, mod28_rule);
   table.add("Max", {6, 8, 12, 13}, variadic("maximum"));
   table.add("Min", {6, 8, 12, 13}, variadic("minimum"));
   table.add("Sum", {6, 8, 13}, variadic("add"));
   table.add("Mean", {6, 8, 13}, mean_rule);
-  table.add("BitShift", {11}, shift_rule);
+  table.add("BitShift", {11, 28}, shift_rule);
   table.add("BitwiseAnd", {18}, binary("bitwise_and"));
   table.add("BitwiseOr", {18}, binary("bitwise_or"));
   table.add("BitwiseXor", {18}, binary("bitwise_xor"));

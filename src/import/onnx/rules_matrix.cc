@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of matrices: Gemm, MatMul, and Einsum in products.h's terms.
+// Products of matrices: Gemm, MatMul, Einsum.
+#include <algorithm>
 #include <cmath>
 
 #include "import/onnx/products.h"
 #include "op/nn/dense.h"
 #include "op/tensor/binary.h"
+#include "op/tensor/einsum.h"
 #include "op/tensor/reshape.h"
 #include "op/tensor/transform.h"
 #include "op/tensor/unary.h"
@@ -43,6 +45,13 @@ Exprs gemm_rule(Node& node) {
 Exprs matmul_rule(Node& node) {
   if (node.dtype(0) != node.dtype(1)) node.malformed(fmt::format("A is {} and B {}", to_string(node.dtype(0)), to_string(node.dtype(1))));
   return {matrix_product(node, node.input(0), node.input(1))};
+}
+
+Exprs einsum_rule(Node& node) {
+  std::string equation = node.s("equation", "");
+  equation.erase(std::remove(equation.begin(), equation.end(), ' '), equation.end());
+  if (node.num_inputs() == 0) node.malformed("there is no input");
+  return {op::einsum(node.all_inputs(), equation)};
 }
 
 // (batch…, M, K) with the batch extents stretched to `batch`, as (product of batch, M, K).
@@ -94,6 +103,7 @@ Expr matrix_product(const Node& node, Expr a, Expr b) {
 void add_matrix_rules(RuleTable& table) {
   table.add("Gemm", {7, 9, 11, 13}, gemm_rule);
   table.add("MatMul", {1, 9, 13}, matmul_rule);
+  table.add("Einsum", {12, 28}, einsum_rule);
 }
 
 }  // namespace treadle::onnx

@@ -151,8 +151,8 @@ Exprs qlinear_matmul_rule(Node& node) {
 }  // namespace
 
 void add_quantize_rules(RuleTable& table) {
-  table.add("QuantizeLinear", {10, 13, 19, 21, 23, 24, 25}, quantize_rule);
-  table.add("DequantizeLinear", {10, 13, 19, 21, 23, 24, 25}, dequantize_rule);
+  table.add("QuantizeLinear", {10, 13, 19, 21, 23, 24, 25, 28}, quantize_rule);
+  table.add("DequantizeLinear", {10, 13, 19, 21, 23, 24, 25, 28}, dequantize_rule);
   table.add("DynamicQuantizeLinear", {11}, dynamic_quantize_rule);
   table.add("MatMulInteger", {10}, matmul_integer_rule);
   table.add("ConvInteger", {10}, conv_integer_rule);

@@ -110,6 +110,8 @@ void add_reduction_rules(RuleTable& table) {
     table.add(name, {1, 11, 13}, by_attribute(reduction));
     table.add(name, {18}, by_input(reduction));
   }
+  table.add("ReduceLogSum", {28}, by_input(log_sum));
+  table.add("ReduceLogSumExp", {28}, by_input(log_sum_exp));
   table.add("ReduceSum", {1, 11}, by_attribute(named("sum")));
   table.add("ReduceSum", {13}, by_input(named("sum")));
   for (const char* name : {"ReduceMax", "ReduceMin"}) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resize and Upsample, axis by axis: each position of the output takes elements at and around a coordinate of the input, with weights.
 // Where the extents are known, positions and weights are constants; nearest and linear also work with symbolic extents.
-//   o output position, s scale, n input extent, m output extent:
+//   o output position, s scale, n input extent, m output extent (n*s where scales are given, before it is rounded down):
 //   asymmetric o/s   half_pixel (o+.5)/s-.5   pytorch_half_pixel the same, 0 when m is 1   align_corners o*(n-1)/(m-1)
 //   half_pixel_symmetric  half_pixel + n/2 * (1 - m/(n*s))   tf_crop_and_resize  begin*(n-1) + o*(end-begin)*(n-1)/(m-1)
 // Source: ONNX Resize, opsets 10 to 19; cubic: Keys 1981.
@@ -39,15 +39,16 @@ struct Axis {
 
 double coordinate(const Options& options, const Axis& axis, double o) {
   const double s = *axis.scale, n = static_cast<double>(axis.in.value()), m = static_cast<double>(axis.out.value());
+  const double exact = n * s;  // m before it is rounded down
   const std::string& mode = options.coordinates;
   if (mode == "asymmetric") return o / s;
-  if (mode == "align_corners") return m > 1 ? o * (n - 1) / (m - 1) : 0;
+  if (mode == "align_corners") return m > 1 ? o * (n - 1) / (exact - 1) : 0;
   if (mode == "pytorch_half_pixel") return m > 1 ? (o + 0.5) / s - 0.5 : 0;
-  if (mode == "half_pixel_symmetric") return n / 2 * (1 - m / (n * s)) + (o + 0.5) / s - 0.5;
+  if (mode == "half_pixel_symmetric") return n / 2 * (1 - m / exact) + (o + 0.5) / s - 0.5;
   if (mode == "tf_half_pixel_for_nn") return (o + 0.5) / s;
   if (mode == "tf_crop_and_resize") {
     const double begin = axis.roi_begin, end = axis.roi_end;
-    return m > 1 ? begin * (n - 1) + o * (end - begin) * (n - 1) / (m - 1) : 0.5 * (begin + end) * (n - 1);
+    return m > 1 ? begin * (n - 1) + o * (end - begin) * (n - 1) / (exact - 1) : 0.5 * (begin + end) * (n - 1);
   }
   return (o + 0.5) / s - 0.5;
 }
@@ -182,11 +183,49 @@ Expr resize_symbolic(const Node& node, const Options& options, const Axis& axis,
   return op::add(a, op::multiply(op::subtract(b, a), weight));
 }
 
+// One operator where the spatial axes of an image are resized in a way that it knows; undefined where not.
+Expr resize_image(const Node& node, const Options& options, const std::vector<Axis>& axes, const Expr& x) {
+  const Shape& shape = x.tensor_type().shape;
+  if (shape.size() < 3 || shape.size() > 5 || options.antialias || (options.exclude_outside && options.mode != "cubic")) return Expr();
+  if (options.coordinates == "tf_crop_and_resize" || options.coordinates == "half_pixel_symmetric") return Expr();
+  Shape size(shape.begin() + 2, shape.end());
+  ir::Floats scales(size.size(), 1.0);
+  bool exact = true;
+  for (const Axis& axis : axes) {
+    const bool same = axis.in == axis.out && axis.scale == 1.0;
+    if (axis.axis < 2 && !same) return Expr();
+    if (axis.axis < 2) continue;
+    const auto at = static_cast<size_t>(axis.axis) - 2;
+    size[at] = axis.out;
+    if (axis.scale) scales[at] = *axis.scale;
+    if (!axis.scale || same) continue;
+    const double wanted = *axis.scale;
+    const bool fits = axis.in.is_const() ? static_cast<double>(axis.out.value()) == wanted * static_cast<double>(axis.in.value())
+                                         : wanted == std::floor(wanted) && wanted < 1e6 && axis.out == axis.in * static_cast<int64_t>(wanted);
+    const bool from_sizes = axis.in.is_const() && wanted == static_cast<double>(axis.out.value()) / static_cast<double>(axis.in.value());
+    exact &= fits || from_sizes;
+  }
+  if (!exact && options.coordinates == "align_corners") return Expr();
+  ir::AttrMap attrs = {{"size", size},
+                       {"layout", std::string(shape.size() == 3 ? "NCW" : shape.size() == 4 ? "NCHW" : "NCDHW")},
+                       {"method", options.mode == "nearest" ? "nearest_neighbor" : options.mode},
+                       {"coordinate_transformation_mode", options.coordinates},
+                       {"rounding_method", options.mode == "nearest" ? options.nearest : "round"},
+                       {"cubic_alpha", options.cubic_a},
+                       {"cubic_exclude", static_cast<int64_t>(options.exclude_outside)}};
+  if (!exact) attrs["scales"] = scales;
+  return node.call(fmt::format("image.resize{}d", shape.size() - 2), {x}, attrs);
+}
+
 Expr resize(const Node& node, const Options& options, const std::vector<Axis>& axes, const Expr& data) {
   const DType dtype = data.tensor_type().dtype;
   // Integers and halves are interpolated in float32.
   const bool convert = options.mode != "nearest" && (!dtype.is_float() || dtype.is_half());
   Expr x = convert ? op::cast(data, dtype::float32_) : data;
+  if (const Expr image = resize_image(node, options, axes, x); image.defined()) {
+    const Expr rounded = convert && dtype.is_integer() ? node.call("round_even", {image}) : image;
+    return convert ? op::cast(rounded, dtype) : rounded;
+  }
   std::vector<Axis> changed;
   for (const Axis& axis : axes) {
     const bool whole = axis.roi_begin == 0 && axis.roi_end == 1;

@@ -8,6 +8,7 @@
 #include "import/onnx/shapes.h"
 #include "import/onnx/tensor.h"
 #include "op/tensor/binary.h"
+#include "op/tensor/dynamic.h"
 #include "op/tensor/join.h"
 #include "op/tensor/reshape.h"
 #include "op/tensor/slice.h"
@@ -24,6 +25,7 @@ Exprs identity_rule(Node& node) { return {node.input(0)}; }
 
 // 0: the input's extent (unless allowzero), -1: what remains.
 Exprs reshape_rule(Node& node) {
+  if (computed_vector(node, 1)) return {op::dynamic_reshape(node.input(0), node.input(1), node.flag("allowzero"))};
   const Shape target = node.dims_input(1, "the shape");
   return {op::reshape_to(node.input(0), reshaped_shape(node, node.shape(0), target, node.flag("allowzero")))};
 }
@@ -58,6 +60,7 @@ Exprs unsqueeze_rule(Node& node) {
 
 // Broadcasting both ways: an extent 1 of the target keeps the input's.
 Exprs expand_rule(Node& node) {
+  if (computed_vector(node, 1)) return {op::dynamic_broadcast_to(node.input(0), node.input(1))};
   const Shape target = broadcast(node.shape(0), node.dims_input(1, "the shape"));
   for (const Dim& dim : target) {
     if (dim.is_const() && dim.value() < 0) node.malformed(fmt::format("the shape holds {}", dim.value()));
@@ -122,7 +125,24 @@ Exprs split_rule(Node& node) {
   return split_into(node, axis, parts);
 }
 
+// Bounds that are data; the axes must be known.
+Exprs dynamic_slice(Node& node) {
+  const Shape& starts = node.shape(1);
+  if (starts.size() != 1 || !starts[0].is_const()) node.unsupported("starts of unknown length");
+  ir::Ints axes;
+  if (node.has(3)) {
+    axes = axes_of(node, node.ints_input(3, "the axes"), node.rank(0));
+  } else {
+    for (int64_t i = 0; i < starts[0].value(); ++i) axes.push_back(axis_of(node, i, node.rank(0)));
+  }
+  Expr steps = ir::constant(Tensor::from<int64_t>(ir::Ints(axes.size(), 1)));
+  if (node.has(4)) steps = node.input(4);
+  const auto wide = [](const Expr& x) { return op::cast(x, dtype::int64_); };
+  return {op::dynamic_strided_slice(node.input(0), wide(node.input(1)), wide(node.input(2)), wide(steps), axes)};
+}
+
 Exprs slice_rule(Node& node) {
+  if (node.opset() >= 10 && (computed_vector(node, 1) || computed_vector(node, 2))) return dynamic_slice(node);
   const SliceArguments slice = slice_arguments(node);
   if (slice.axes.empty()) return {node.input(0)};
   return {op::strided_slice(node.input(0), slice.starts, slice.ends, slice.steps, slice.axes)};
@@ -173,8 +193,10 @@ Exprs space_to_depth_rule(Node& node) {
   if (s.size() != 4 || block < 1 || block > 1 << 15) node.malformed(fmt::format("data {} do not divide into blocks of {}", to_string(s), block));
   const auto h = exact_divide(s[2], block), w = exact_divide(s[3], block);
   if (!h || !w) node.unsupported(fmt::format("data {} do not provably divide into blocks of {}", to_string(s), block));
+  const std::string mode = node.opset() >= 28 ? node.s("mode", "DCR") : "DCR";
+  if (mode != "DCR" && mode != "CRD") node.malformed(fmt::format("mode is \"{}\"", printable(mode)));
   const Expr split = op::reshape_to(node.input(0), {s[0], s[1], *h, block, *w, block});
-  return {op::reshape_to(op::transpose(split, ir::Ints{0, 3, 5, 1, 2, 4}), {s[0], s[1] * (block * block), *h, *w})};
+  return {op::reshape_to(op::transpose(split, mode == "DCR" ? ir::Ints{0, 3, 5, 1, 2, 4} : ir::Ints{0, 1, 3, 5, 2, 4}), {s[0], s[1] * (block * block), *h, *w})};
 }
 
 // NumPy's cast: to bool is not 0. `saturate` speaks of 8-bit floats only.
@@ -209,9 +231,9 @@ void add_shape_rules(RuleTable& table) {
   table.add("Slice", {1, 10, 11, 13}, slice_rule);
   table.add("Tile", {6, 13}, tile_rule);
   table.add("Dropout", {7, 10, 12, 13, 22}, dropout_rule);
-  table.add("DepthToSpace", {1, 11, 13}, depth_to_space_rule);
-  table.add("SpaceToDepth", {1, 13}, space_to_depth_rule);
-  table.add("Cast", {6, 9, 13, 19, 21, 23, 24, 25}, cast_rule);
+  table.add("DepthToSpace", {1, 11, 13, 28}, depth_to_space_rule);
+  table.add("SpaceToDepth", {1, 13, 28}, space_to_depth_rule);
+  table.add("Cast", {6, 9, 13, 19, 21, 23, 24, 25, 28}, cast_rule);
   table.add("CastLike", {15, 19, 21, 23, 24, 25}, cast_like_rule);
   table.add("BitCast", {26}, bit_cast_rule);
 }

@@ -8,6 +8,12 @@
 
 namespace treadle::onnx {
 
+bool computed_vector(Node& node, size_t i) {
+  if (!node.has(i) || node.known(i)) return false;
+  const TensorType& type = node.type(i);
+  return type.dtype.is_integer() && type.shape.size() == 1 && type.shape[0].is_const();
+}
+
 std::optional<ir::Ints> axes_argument(Node& node) {
   if (node.opset() < 13) return node.optional_ints("axes");
   if (!node.has(1)) return std::nullopt;

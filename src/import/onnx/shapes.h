@@ -6,6 +6,8 @@
 
 namespace treadle::onnx {
 
+// True when input i is a vector of integers whose values are data, and whose length is known.
+bool computed_vector(Node& node, size_t i);
 // The axes of Squeeze and Unsqueeze: an attribute before opset 13, then input 1.
 std::optional<ir::Ints> axes_argument(Node& node);
 // Errors of all: ImportFormat when shape and arguments do not fit; ImportUnsupported when that cannot be told.

@@ -103,6 +103,68 @@ class GraphBuilder {
   std::vector<std::string> operators_, nodes_;
 };
 
+// Rebuilds a primitive function with other types; calls keep theirs, since inference would give the old expressions again.
+class ExtentReplacer {
+ public:
+  PlainExtents run(const ir::Expr& expr) {
+    const auto& function = *expr.as<ir::Function>();
+    std::vector<ir::Expr> params;
+    for (const ir::Expr& param : function.params) {
+      params.push_back(ir::var(param.as<ir::Var>()->name, plain(param.type()), param->span));
+      made_[param.get()] = params.back();
+    }
+    ir::post_order(function.body, [&](const ir::Expr& node) {
+      if (!made_.count(node.get())) made_[node.get()] = rebuild(node);
+    });
+    result_.function = ir::function(std::move(params), made_.at(function.body.get()), nullptr, function.attrs, {}, function.span);
+    return std::move(result_);
+  }
+
+ private:
+  ir::Expr rebuild(const ir::Expr& node) {
+    if (const auto* call = node.as<ir::Call>()) {
+      return std::make_shared<ir::Call>(call->callee, replaced(call->args), call->attrs, plain(call->type), call->span);
+    }
+    if (const auto* tuple = node.as<ir::Tuple>()) return ir::tuple(replaced(tuple->fields), tuple->span);
+    if (const auto* item = node.as<ir::TupleGetItem>()) {
+      return std::make_shared<ir::TupleGetItem>(made_.at(item->tuple.get()), item->index, plain(item->type), item->span);
+    }
+    return node;
+  }
+
+  std::vector<ir::Expr> replaced(std::vector<ir::Expr> exprs) const {
+    for (ir::Expr& expr : exprs) expr = made_.at(expr.get());
+    return exprs;
+  }
+
+  Type plain(const Type& type) {
+    if (const TupleType* tuple = as_tuple(type)) {
+      std::vector<Type> fields = tuple->fields;
+      for (Type& field : fields) field = plain(field);
+      return tuple_type(std::move(fields));
+    }
+    const TensorType* tensor = as_tensor(type);
+    if (!tensor || is_static(tensor->shape)) return type;
+    Shape shape = tensor->shape;
+    for (Dim& dim : shape) dim = plain(dim);
+    return tensor_type(std::move(shape), tensor->dtype);
+  }
+
+  Dim plain(const Dim& dim) {
+    if (dim.is_const()) return dim;
+    auto [found, added] = symbols_.try_emplace(to_string(dim), "");
+    if (added) {
+      found->second = fmt::format("n.{}", symbols_.size() - 1);
+      result_.values[found->second] = dim;
+    }
+    return Dim::symbol(found->second);
+  }
+
+  PlainExtents result_;
+  std::map<const ir::ExprNode*, ir::Expr> made_;
+  std::map<std::string, std::string> symbols_;  // by the extent's canonical text
+};
+
 std::optional<int64_t> constant_product(const std::vector<loop::Expr>& extents) {
   int64_t product = 1;
   for (const loop::Expr& extent : extents) {
@@ -145,6 +207,8 @@ std::vector<const TensorType*> flatten(const Type& type) {
   }
   return leaves;
 }
+
+PlainExtents plain_extents(const ir::Expr& function) { return ExtentReplacer().run(function); }
 
 TensorGraph tensor_graph(const ir::Function& function) { return GraphBuilder().build(function); }
 

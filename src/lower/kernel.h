@@ -2,6 +2,7 @@
 // One primitive function (a fused group of operators) as tensor expressions and as a scheduled kernel.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,15 @@ struct TensorGraph {
 
 // Errors: Internal when an operator of the function has no compute.
 TensorGraph tensor_graph(const ir::Function& function);
+
+// A primitive function in which every symbolic extent of a type is one symbol of its own: "n.0", "n.1", … in the order of occurrence,
+// equal extents the same. Schedules then work on plain symbols instead of the long expressions that deep nets of symbolic size
+// give, and layers that differ in these expressions only become one kernel.
+struct PlainExtents {
+  ir::Expr function;
+  std::map<std::string, Dim> values;  // what each symbol stands for
+};
+PlainExtents plain_extents(const ir::Expr& function);
 
 // Floating-point operations: a reduction of a product counts two per combined element, every other operation of a definition
 // one per element; nullopt when an extent is symbolic.

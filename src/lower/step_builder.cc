@@ -240,7 +240,7 @@ StepBuilder::Leaves StepBuilder::convert_call(const ir::Expr& expr, Steps& steps
   }
   if (std::optional<Leaves> pieces = convert_pieces(*function, inputs, steps)) return *pieces;
   if (const ir::Call* op_call = runtime_call(*function)) return convert_runtime(*function, *op_call, inputs, steps);
-  return convert_kernel(*function, inputs, steps);
+  return convert_kernel(call.callee, inputs, steps);
 }
 
 int StepBuilder::add_call(KernelInfo info) {
@@ -291,11 +291,16 @@ std::optional<StepBuilder::Leaves> StepBuilder::convert_pieces(const ir::Functio
   return Leaves{step.output};
 }
 
-StepBuilder::Leaves StepBuilder::convert_kernel(const ir::Function& function, const Leaves& inputs, Steps& steps) {
-  TensorGraph graph = tensor_graph(function);
+StepBuilder::Leaves StepBuilder::convert_kernel(const ir::Expr& function_expr, const Leaves& inputs, Steps& steps) {
+  const ir::Function& function = *function_expr.as<ir::Function>();
+  const PlainExtents plain = plain_extents(function_expr);
+  TensorGraph graph = tensor_graph(*plain.function.as<ir::Function>());
   loop::Function scheduled = schedule_(graph.name, graph.inputs, graph.outputs);
   scheduled.source = graph.source;
   KernelTable::Call kernel = kernels_.add(scheduled);
+  std::map<const loop::VarNode*, loop::Expr> extents;
+  for (const auto& [symbol, dim] : plain.values) extents[loop::symbol_var(symbol).var()] = loop::to_expr(dim);
+  for (loop::Expr& scalar : kernel.scalars) scalar = loop::substitute(scalar, extents);
   ++position_;
   KernelStep step;
   step.function = kernel.function;

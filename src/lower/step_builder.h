@@ -51,7 +51,7 @@ class StepBuilder {
   Leaves convert_scope(const ir::Expr& root, Steps& steps);
   Leaves convert(const ir::Expr& expr, Steps& steps);
   Leaves convert_call(const ir::Expr& expr, Steps& steps);
-  Leaves convert_kernel(const ir::Function& function, const Leaves& inputs, Steps& steps);
+  Leaves convert_kernel(const ir::Expr& function, const Leaves& inputs, Steps& steps);
   Leaves convert_runtime(const ir::Function& function, const ir::Call& call, const Leaves& inputs, Steps& steps);
   std::optional<Leaves> convert_pieces(const ir::Function& function, const Leaves& inputs, Steps& steps);
   Leaves convert_if(const ir::If& expr, Steps& steps);

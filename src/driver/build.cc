@@ -11,6 +11,7 @@
 #include "ir/text.h"
 #include "lower/schedule.h"
 #include "op/register.h"
+#include "schedule/simplify.h"
 
 namespace treadle {
 namespace {
@@ -82,7 +83,7 @@ lower::Program lower_module(const ir::Module& optimized, const BuildOptions& opt
   lower::Program program = lower::lower(
       optimized,
       [&](const std::string& name, const std::vector<loop::Tensor>& inputs, const std::vector<loop::Tensor>& outputs) {
-        loop::Function function = schedule ? lower::schedule_function(name, inputs, outputs, target) : loop::lower_naive(name, inputs, outputs);
+        loop::Function function = schedule ? lower::schedule_function(name, inputs, outputs, target) : schedule::flatten(loop::lower_naive(name, inputs, outputs));
         if (options.verify) loop::verify(function);
         return function;
       },

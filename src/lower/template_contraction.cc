@@ -229,6 +229,7 @@ int64_t reduction_size(const Stage& acc) { return size_of(acc.reduction()->exten
 struct CountedLoop {
   Var loop;
   int64_t count;
+  bool symbolic = false;
 };
 
 // So many steps of the innermost reduction axis may stand in one body before rows read the same elements of A: LLVM
@@ -281,12 +282,19 @@ Var arrange(TemplateContext& context, const Stage& acc, Stage& out, const Contra
     // The first loop of rows that has enough iterations, else the longest.
     size_t at = 0;
     for (size_t i = 1; i < loops.rows.size(); ++i) {
-      if (loops.rows[at].count < blocks && loops.rows[i].count > loops.rows[at].count) at = i;
+      if (loops.rows[at].symbolic || (loops.rows[at].count < blocks && loops.rows[i].count > loops.rows[at].count)) at = i;
     }
-    const auto [block_loop, rest] = out.split_parts(loops.rows[at].loop, blocks);
-    outside.push_back({block_loop, std::min(blocks, loops.rows[at].count)});
-    alone = outside.size();
-    loops.rows[at].loop = rest;
+    if (!loops.rows[at].symbolic) {
+      const auto [block_loop, rest] = out.split_parts(loops.rows[at].loop, blocks);
+      outside.push_back({block_loop, std::min(blocks, loops.rows[at].count)});
+      alone = outside.size();
+      loops.rows[at].loop = rest;
+    } else if (others < 4) {
+      // Cutting a loop of unknown length multiplies the special cases of its ends; it is a block of one row each as it is.
+      outside.push_back(loops.rows[0]);
+      alone = outside.size();
+      loops.rows.erase(loops.rows.begin());
+    }
   }
   outside.insert(outside.end(), loops.columns.begin(), loops.columns.end());
   // Parallel: the first loop with enough iterations for several threads, else the one with the most. It comes first.
@@ -386,14 +394,14 @@ bool schedule_contraction(TemplateContext& context, Stage& stage) {
     }
     const int64_t count = size_of({out.extent(i)}, kSymbolic);
     const bool row_loop = c.roles[i] == Role::Row && count > 1;  // single iterations go out of the way
-    (row_loop ? rows : (c.roles[i] == Role::Column ? columns : batch)).push_back({out.axis(i), count});
+    (row_loop ? rows : (c.roles[i] == Role::Column ? columns : batch)).push_back({out.axis(i), count, !as_int(out.extent(i))});
   }
   Var row_tile, row_in;
   if (row != kNone) {
     std::tie(row_tile, row_in) = out.split(out.axis(row), tile.rows, Tail::Even);
     out.unroll(row_in);
     inside.push_back(row_in);
-    rows.push_back({row_tile, (problem.rows + tile.rows - 1) / tile.rows});
+    rows.push_back({row_tile, (problem.rows + tile.rows - 1) / tile.rows, !as_int(out.extent(row))});
   }
   if (column != kNone) {
     const auto [co, ci] = out.split(out.axis(column), tile.vectors_outer, Tail::Even);

@@ -18,7 +18,9 @@ namespace {
 
 class Stopwatch {
  public:
-  double ms() const { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_).count(); }
+  double ms() const {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_).count();
+  }
 
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
@@ -83,7 +85,8 @@ lower::Program lower_module(const ir::Module& optimized, const BuildOptions& opt
   lower::Program program = lower::lower(
       optimized,
       [&](const std::string& name, const std::vector<loop::Tensor>& inputs, const std::vector<loop::Tensor>& outputs) {
-        loop::Function function = schedule ? lower::schedule_function(name, inputs, outputs, target) : schedule::flatten(loop::lower_naive(name, inputs, outputs));
+        loop::Function function = schedule ? lower::schedule_function(name, inputs, outputs, target)
+                                           : schedule::flatten(loop::lower_naive(name, inputs, outputs));
         if (options.verify) loop::verify(function);
         return function;
       },
@@ -143,13 +146,16 @@ void export_module(const ir::Module& module, const std::string& path, EmitKind k
       for (const loop::Function& function : all_functions(program)) text += loop::to_string(function) + "\n";
       return write_text(path, text);
     }
-    case EmitKind::Llvm: return write_text(path, codegen::emit_llvm(all_functions(program), target, codegen_options));
-    case EmitKind::Assembly: return write_text(path, codegen::emit_assembly(all_functions(program), target, codegen_options));
+    case EmitKind::Llvm:
+      return write_text(path, codegen::emit_llvm(all_functions(program), target, codegen_options));
+    case EmitKind::Assembly:
+      return write_text(path, codegen::emit_assembly(all_functions(program), target, codegen_options));
     case EmitKind::Object: {
       const codegen::Bytes object = codegen::emit_object(all_functions(program), target, codegen_options);
       return write_text(path, std::string(object.begin(), object.end()));
     }
-    default: driver::write_shared(program, driver::compile(program, target, options.opt_level, options.threads), target, path);
+    default:
+      driver::write_shared(program, driver::compile(program, target, options.opt_level, options.threads), target, path);
   }
 }
 

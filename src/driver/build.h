@@ -17,15 +17,15 @@ namespace treadle {
 
 struct BuildOptions {
   std::string target = "llvm -mcpu=native";
-  int opt_level = 3;                   // 0 … 4; of the passes and of code generation
-  bool profile = false;                // kernels can be timed one by one
-  int threads = 0;                     // of the compiler; 0: one per core
-  bool cache = true;                   // use and fill the compile cache on disk
+  int opt_level = 3;     // 0 … 4; of the passes and of code generation
+  bool profile = false;  // kernels can be timed one by one
+  int threads = 0;       // of the compiler; 0: one per core
+  bool cache = true;     // use and fill the compile cache on disk
   std::set<std::string> disabled_passes;
   std::set<std::string> print_before, print_after;  // pass names, or "all"
   std::function<void(const std::string& title, const std::string& text)> print;
-  bool verify = false;                 // check the graph IR after every pass, and every loop function
-  int stop_after = -1;                 // rewrites of all passes; for bisecting
+  bool verify = false;  // check the graph IR after every pass, and every loop function
+  int stop_after = -1;  // rewrites of all passes; for bisecting
 };
 
 // What happened during a build, in the order of the road; milliseconds.
@@ -54,7 +54,8 @@ class Artifact {
 // The module after the graph passes, as `treadle print` shows it. Errors: those of the passes.
 ir::Module optimize(const ir::Module& module, const BuildOptions& options, BuildReport* report = nullptr);
 
-// The module after the last run of one pass of the pipeline. Errors: also InvalidArgument for a pass that the pipeline does not run.
+// The module after the last run of one pass of the pipeline. Errors: also InvalidArgument for a pass that the pipeline
+// does not run.
 ir::Module optimize_until(const ir::Module& module, const std::string& pass, const BuildOptions& options);
 
 // The optimised module as loop IR. Errors: CodegenUnsupported.
@@ -67,8 +68,8 @@ Artifact load_artifact(const std::string& path);
 Artifact build(const ir::Module& module, const BuildOptions& options = {});
 
 enum class EmitKind { SharedObject, Object, Llvm, Assembly, Loop, Relay };
-// Writes what `treadle compile --emit` asks for to `path`. A shared object is complete: treadle_model_load of the runtime loads it on
-// a machine without compiler; constants above kSideFileBytes go to `path`.constants beside it.
+// Writes what `treadle compile --emit` asks for to `path`. A shared object is complete: treadle_model_load of the
+// runtime loads it on a machine without compiler; constants above kSideFileBytes go to `path`.constants beside it.
 // Errors: Io; CodegenUnsupported; InvalidArgument for a target that this kind cannot be made for.
 void export_module(const ir::Module& module, const std::string& path, EmitKind kind, const BuildOptions& options = {});
 

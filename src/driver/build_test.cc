@@ -22,8 +22,8 @@ using test::options_of;
 using test::tensor;
 using test::Tensors;
 
-// A net that gives most passes something to do: blocked convolutions with a scale and a shift behind, a residual, constants, equal
-// calls, reshapes.
+// A net that gives most passes something to do: blocked convolutions with a scale and a shift behind, a residual,
+// constants, equal calls, reshapes.
 constexpr const char* kNet = R"(
 def @norm(%x: Tensor[(1, 16, 6, 6), float32], %s: Tensor[(16), float32]) {
   %0 = nn.batch_norm(%x, %s, %s, %s, multiply(%s, %s), epsilon=1e-3);
@@ -50,7 +50,9 @@ Tensor net_input() {
   return x;
 }
 
-Tensors run(const ir::Module& module, const BuildOptions& options) { return Session(build(module, options).executable()).run({net_input()}); }
+Tensors run(const ir::Module& module, const BuildOptions& options) {
+  return Session(build(module, options).executable()).run({net_input()});
+}
 
 std::string bytes_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -86,7 +88,8 @@ class BuildTest : public ::testing::Test {
 TEST_F(BuildTest, EveryLevelGivesTheSameValues) {
   const ir::Module module = module_of(kNet);
   const Tensors expected = run(module, options_of(0));
-  for (int level : {1, 2, 3, 4}) test::expect_equal(run(module, options_of(level)), expected, "O" + std::to_string(level), 1e-4);
+  for (int level : {1, 2, 3, 4})
+    test::expect_equal(run(module, options_of(level)), expected, "O" + std::to_string(level), 1e-4);
 }
 
 TEST_F(BuildTest, EveryPassMayBeLeftOut) {
@@ -125,7 +128,8 @@ TEST_F(BuildTest, ExportedFilesGiveTheSameBytesAndValues) {
     const Tensors in_process = run(module, options_of(level));
     const Tensors loaded = Session(load_artifact(file("a.so")).executable()).run({net_input()});
     ASSERT_EQ(loaded.size(), in_process.size());
-    for (size_t i = 0; i < loaded.size(); ++i) EXPECT_TRUE(loaded[i].identical(in_process[i])) << "O" << level << ", output " << i;
+    for (size_t i = 0; i < loaded.size(); ++i)
+      EXPECT_TRUE(loaded[i].identical(in_process[i])) << "O" << level << ", output " << i;
   }
 }
 
@@ -204,7 +208,8 @@ TEST_F(BuildTest, CacheSurvivesDamage) {
     std::ofstream(cached()[0], std::ios::binary | std::ios::trunc) << damage;
     const Artifact artifact = build(module_of(text));
     EXPECT_FALSE(artifact.report().from_cache);
-    test::expect_equal(Session(artifact.executable()).run({tensor<float>({0, 1})}), {tensor<float>({1, 2.7182818f})}, "rebuilt");
+    test::expect_equal(Session(artifact.executable()).run({tensor<float>({0, 1})}), {tensor<float>({1, 2.7182818f})},
+                       "rebuilt");
   }
   const auto half = fs::file_size(cached()[0]) / 2;
   fs::resize_file(cached()[0], half);

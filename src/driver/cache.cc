@@ -45,7 +45,8 @@ uint64_t compiler_identity() {
     if (!dladdr(reinterpret_cast<void*>(&compiler_identity), &info)) return uint64_t{0};
     std::error_code error;
     // The main program's dli_fname may be a relative argv[0]; /proc names the file.
-    fs::path file = fs::exists(info.dli_fname, error) ? fs::path(info.dli_fname) : fs::read_symlink("/proc/self/exe", error);
+    fs::path file =
+        fs::exists(info.dli_fname, error) ? fs::path(info.dli_fname) : fs::read_symlink("/proc/self/exe", error);
     const auto time = fs::last_write_time(file, error).time_since_epoch().count();
     return hash_combine(static_cast<uint64_t>(time), fs::file_size(file, error));
   }();
@@ -89,7 +90,8 @@ std::shared_ptr<const Executable> Cache::find(const std::string& key) const {
   }
 }
 
-void Cache::store(const std::string& key, const lower::Program& program, const std::vector<codegen::Bytes>& objects, const Target& target) const {
+void Cache::store(const std::string& key, const lower::Program& program, const std::vector<codegen::Bytes>& objects,
+                  const Target& target) const {
   try {
     write_shared(program, objects, target, (fs::path(folder_) / (key + ".so")).string());
     trim();

@@ -11,8 +11,9 @@
 
 namespace treadle::driver {
 
-// The folder is $TREADLE_CACHE, else $XDG_CACHE_HOME/treadle, else ~/.cache/treadle; TREADLE_CACHE=off switches it off. When it holds
-// more than $TREADLE_CACHE_BYTES (4 GiB), what was not used for longest is deleted. A cache that cannot be read or written is no error.
+// The folder is $TREADLE_CACHE, else $XDG_CACHE_HOME/treadle, else ~/.cache/treadle; TREADLE_CACHE=off switches it off.
+// When it holds more than $TREADLE_CACHE_BYTES (4 GiB), what was not used for longest is deleted. A cache that cannot
+// be read or written is no error.
 class Cache {
  public:
   explicit Cache(const BuildOptions& options);
@@ -21,7 +22,8 @@ class Cache {
   std::string key(const ir::Module& module, const BuildOptions& options) const;
   // Null when it is not there or broken (then it is deleted).
   std::shared_ptr<const Executable> find(const std::string& key) const;
-  void store(const std::string& key, const lower::Program& program, const std::vector<codegen::Bytes>& objects, const Target& target) const;
+  void store(const std::string& key, const lower::Program& program, const std::vector<codegen::Bytes>& objects,
+             const Target& target) const;
 
  private:
   void trim() const;

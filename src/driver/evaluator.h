@@ -7,7 +7,8 @@
 
 namespace treadle::driver {
 
-// All closed expressions become one program that is compiled and run once, so that packing large weights runs at memory speed.
+// All closed expressions become one program that is compiled and run once, so that packing large weights runs at memory
+// speed.
 pass::Evaluator compiled_evaluator(const BuildOptions& options);
 
 }  // namespace treadle::driver

@@ -106,6 +106,19 @@ TEST(Language, LoopEndsByItsCondition) {
                        {{x, tensor<float>({3.5}, {})}, {tensor<float>({2, 4}), scalar(1)}}});
 }
 
+// At most as many rows as trips; how many depends on the condition.
+TEST(Language, LoopStacksUntilItsConditionFails) {
+  const std::string text =
+      "def @main(%x: Tensor[(2), float32], %limit: float32) {\n"
+      "  %0 = loop(trip=4i64, cond=fn (%i: int64, %a: Tensor[(2), float32]) { less(sum(%a), %limit) },\n"
+      "       body=fn (%i: int64, %a: Tensor[(2), float32]) { (add(%a, %x), %a) }, scanned=1)(%x);\n"
+      "  (%0.1, sum(%0.1, axis=[0]))\n}";
+  const Tensor x = tensor<float>({1, 2});
+  expect_values(text, {{{x, tensor<float>({8}, {})}, {tensor<float>({1, 2, 2, 4}, {2, 2}), tensor<float>({3, 6})}},
+                       {{x, tensor<float>({0}, {})}, {Tensor::zeros(dtype::float32_, {0, 2}), tensor<float>({0, 0})}},
+                       {{x, tensor<float>({1000}, {})}, {tensor<float>({1, 2, 2, 4, 3, 6, 4, 8}, {4, 2}), tensor<float>({10, 20})}}});
+}
+
 // Carried values that exchange places need all old values until the last is written.
 TEST(Language, LoopSwapsCarriedValues) {
   const std::string text =
@@ -210,6 +223,15 @@ TEST(Language, PiecesOfOneAnother) {
   std::vector<float> twice = one;
   twice.insert(twice.end(), one.begin(), one.end());
   expect_values(text, {{{x, y}, {tensor<float>(one), tensor<float>({3, 7, 17, 37, 38, 40, 10, 20}), tensor<float>({1, 2}), tensor<float>({13, 24}), tensor<float>(twice)}}});
+}
+
+// What the memory plan cannot bound before running is refused with a reason.
+TEST(Language, SizesWithoutBoundAreRefused) {
+  expect_refused("def @main(%n: int64, %x: Tensor[(2), float32]) {\n"
+                 "  loop(trip=%n, body=fn (%i: int64, %a: Tensor[(2), float32]) { (%a, %a) }, scanned=1)(%x) }",
+                 ErrorCode::CodegenUnsupported, "bound");
+  expect_refused("def @main(%c: bool, %x: Tensor[(4), float32]) { if (%c) { argwhere(greater(%x, 0f)) } else { argwhere(less(%x, 0f)) } }",
+                 ErrorCode::CodegenUnsupported, "bound");
 }
 
 TEST(Language, ClosuresAndRecursionAreRefused) {

@@ -8,8 +8,9 @@ namespace treadle {
 
 // All operators, a line each, by family; or one in full. Errors: InvalidArgument naming the nearest names.
 std::string operators_text(const std::string& name = "");
-// A list of all operators, or the object of one: name, family, summary, formula, source, inputs, outputs, attributes (name, type, default,
-// sentence, bounds), fusion kind, how it is computed, has_gradient, mixed precision. Errors as above.
+// A list of all operators, or the object of one: name, family, summary, formula, source, inputs, outputs, attributes
+// (name, type, default, sentence, bounds), fusion kind, how it is computed, has_gradient, mixed precision. Errors as
+// above.
 std::string operators_json(const std::string& name = "");
 std::string operators_markdown();
 std::string passes_text(bool markdown = false);

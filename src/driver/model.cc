@@ -11,9 +11,12 @@
 namespace treadle {
 namespace {
 
-constexpr std::string_view kElf = "\x7f" "ELF";
+constexpr std::string_view kElf =
+    "\x7f"
+    "ELF";
 
-// Relay texts begin with a version attribute, a definition or a comment; ONNX is binary and begins with a small field tag.
+// Relay texts begin with a version attribute, a definition or a comment; ONNX is binary and begins with a small field
+// tag.
 bool is_relay_text(std::string_view head) {
   const size_t start = head.find_first_not_of(" \t\r\n");
   if (start == std::string_view::npos) return false;
@@ -37,7 +40,8 @@ onnx::ImportOptions with_shapes(const std::map<std::string, Shape>& input_shapes
 }
 
 void refuse_input_shapes(const std::map<std::string, Shape>& input_shapes) {
-  if (!input_shapes.empty()) fail(ErrorCode::InvalidArgument, "input shapes can be set for ONNX models only; a Relay text states its own");
+  if (!input_shapes.empty())
+    fail(ErrorCode::InvalidArgument, "input shapes can be set for ONNX models only; a Relay text states its own");
 }
 
 }  // namespace
@@ -55,21 +59,28 @@ ModelKind model_kind(const std::string& path) {
 ir::Module import_model(const std::string& path, const std::map<std::string, Shape>& input_shapes) {
   op::register_operators();
   switch (model_kind(path)) {
-    case ModelKind::Artifact: fail(ErrorCode::InvalidArgument, "{} is compiled already; this needs the model that it was made of", path);
-    case ModelKind::Relay: refuse_input_shapes(input_shapes); return ir::parse(read_file(path), path);
-    case ModelKind::Onnx: break;
+    case ModelKind::Artifact:
+      fail(ErrorCode::InvalidArgument, "{} is compiled already; this needs the model that it was made of", path);
+    case ModelKind::Relay:
+      refuse_input_shapes(input_shapes);
+      return ir::parse(read_file(path), path);
+    case ModelKind::Onnx:
+      break;
   }
   return onnx::import_onnx_file(path, with_shapes(input_shapes)).module;
 }
 
-ir::Module import_bytes(std::string_view bytes, const std::string& source_name, const std::map<std::string, Shape>& input_shapes) {
+ir::Module import_bytes(std::string_view bytes, const std::string& source_name,
+                        const std::map<std::string, Shape>& input_shapes) {
   op::register_operators();
-  if (!is_relay_text(bytes.substr(0, 256))) return onnx::import_onnx(bytes, source_name, "", with_shapes(input_shapes)).module;
+  if (!is_relay_text(bytes.substr(0, 256)))
+    return onnx::import_onnx(bytes, source_name, "", with_shapes(input_shapes)).module;
   refuse_input_shapes(input_shapes);
   return ir::parse(bytes, source_name);
 }
 
-Artifact load_model(const std::string& path, const BuildOptions& options, const std::map<std::string, Shape>& input_shapes) {
+Artifact load_model(const std::string& path, const BuildOptions& options,
+                    const std::map<std::string, Shape>& input_shapes) {
   if (model_kind(path) == ModelKind::Artifact) return load_artifact(path);
   return build(import_model(path, input_shapes), options);
 }

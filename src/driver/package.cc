@@ -37,7 +37,7 @@ std::string late_bound(const lower::Program& program, const std::string& symbol)
       if (port.shape[i].as_symbol() == symbol) return to_string(port.bound[i]);
     }
   }
-  return "0";  // no output has this extent: nobody outside asks for it
+  return kInternalSymbol;
 }
 
 void write_file(const std::string& path, const void* data, size_t bytes) {

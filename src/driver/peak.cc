@@ -16,13 +16,16 @@ using loop::Expr;
 constexpr int64_t kIterations = 200'000;
 constexpr int kRounds = 12;
 
-// y[k, :] = y[k, :] * a + b, kIterations times, for as many vectors as hide the latency of the unit and fit the registers.
+// y[k, :] = y[k, :] * a + b, kIterations times, for as many vectors as hide the latency of the unit and fit the
+// registers.
 loop::Function peak_function(int accumulators, int lanes) {
   const loop::Buffer in = loop::make_buffer("in", dtype::float32_, {Expr(2)});
   const loop::Buffer out = loop::make_buffer("out", dtype::float32_, {Expr(accumulators), Expr(lanes)});
-  const loop::Buffer sums = loop::make_buffer("sums", dtype::float32_, {Expr(accumulators), Expr(lanes)}, loop::Scope::Local);
+  const loop::Buffer sums =
+      loop::make_buffer("sums", dtype::float32_, {Expr(accumulators), Expr(lanes)}, loop::Scope::Local);
   auto place = [&](int k) { return std::vector<Expr>{Expr(k), loop::ramp(Expr(0), Expr(1), lanes)}; };
-  const Expr a = loop::broadcast(loop::load(in, {Expr(0)}), lanes), b = loop::broadcast(loop::load(in, {Expr(1)}), lanes);
+  const Expr a = loop::broadcast(loop::load(in, {Expr(0)}), lanes),
+             b = loop::broadcast(loop::load(in, {Expr(1)}), lanes);
   std::vector<loop::Stmt> first, step, last;
   for (int k = 0; k < accumulators; ++k) {
     first.push_back(loop::store(sums, place(k), b));
@@ -33,7 +36,10 @@ loop::Function peak_function(int accumulators, int lanes) {
   function.name = "peak";
   function.buffers = {in, out};
   function.num_outputs = 1;
-  function.body = loop::allocate(sums, loop::block({loop::block(first), loop::for_loop(loop::Var("i"), Expr(0), Expr(kIterations), loop::block(step)), loop::block(last)}));
+  function.body = loop::allocate(
+      sums,
+      loop::block({loop::block(first), loop::for_loop(loop::Var("i"), Expr(0), Expr(kIterations), loop::block(step)),
+                   loop::block(last)}));
   return function;
 }
 

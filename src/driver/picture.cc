@@ -12,11 +12,14 @@ namespace {
 
 constexpr int64_t kMaxExtent = 1 << 15;
 
-double per_channel(const std::vector<double>& values, int64_t channel) { return values.size() == 1 ? values[0] : values.at(channel); }
+double per_channel(const std::vector<double>& values, int64_t channel) {
+  return values.size() == 1 ? values[0] : values.at(channel);
+}
 
 }  // namespace
 
-Tensor read_picture(const std::string& path, DType dtype, const std::vector<int64_t>& shape, const PictureOptions& options) {
+Tensor read_picture(const std::string& path, DType dtype, const std::vector<int64_t>& shape,
+                    const PictureOptions& options) {
   const bool channels_first = options.layout == "NCHW" || options.layout == "CHW";
   if (!channels_first && options.layout != "NHWC" && options.layout != "HWC") {
     fail(ErrorCode::InvalidArgument, "a picture's layout is NCHW or NHWC, not {}", options.layout);
@@ -28,7 +31,8 @@ Tensor read_picture(const std::string& path, DType dtype, const std::vector<int6
   const int64_t channels = channels_first ? inner[0] : inner[2];
   int64_t height = channels_first ? inner[1] : inner[0], width = channels_first ? inner[2] : inner[1];
   if (channels != 1 && channels != 3 && channels != 4) {
-    fail(ErrorCode::InvalidArgument, "{}: a picture has 1, 3 or 4 channels, the input has {} (layout {})", path, channels, options.layout);
+    fail(ErrorCode::InvalidArgument, "{}: a picture has 1, 3 or 4 channels, the input has {} (layout {})", path,
+         channels, options.layout);
   }
   for (const std::vector<double>& values : {options.mean, options.scale}) {
     if (values.size() != 1 && values.size() != static_cast<size_t>(channels)) {
@@ -41,27 +45,31 @@ Tensor read_picture(const std::string& path, DType dtype, const std::vector<int6
   if (!pixels) fail(ErrorCode::ImportFormat, "cannot read {} as a picture: {}", path, stbi_failure_reason());
   if (height < 0) height = file_height;
   if (width < 0) width = file_width;
-  if (height < 1 || width < 1 || height > kMaxExtent || width > kMaxExtent) fail(ErrorCode::Limit, "{}: a picture of {} x {} pixels", path, width, height);
+  if (height < 1 || width < 1 || height > kMaxExtent || width > kMaxExtent)
+    fail(ErrorCode::Limit, "{}: a picture of {} x {} pixels", path, width, height);
 
   std::vector<float> values(static_cast<size_t>(file_width) * file_height * channels);
   for (size_t i = 0; i < values.size(); ++i) values[i] = pixels.get()[i];
   if (width != file_width || height != file_height) {
     std::vector<float> resized(static_cast<size_t>(width * height * channels));
-    if (!stbir_resize_float_generic(values.data(), file_width, file_height, 0, resized.data(), static_cast<int>(width), static_cast<int>(height), 0,
-                                    static_cast<int>(channels), STBIR_ALPHA_CHANNEL_NONE, 0, STBIR_EDGE_CLAMP, STBIR_FILTER_TRIANGLE,
-                                    STBIR_COLORSPACE_LINEAR, nullptr)) {
+    if (!stbir_resize_float_generic(values.data(), file_width, file_height, 0, resized.data(), static_cast<int>(width),
+                                    static_cast<int>(height), 0, static_cast<int>(channels), STBIR_ALPHA_CHANNEL_NONE,
+                                    0, STBIR_EDGE_CLAMP, STBIR_FILTER_TRIANGLE, STBIR_COLORSPACE_LINEAR, nullptr)) {
       fail(ErrorCode::Limit, "{}: the picture cannot be resized to {} x {}", path, width, height);
     }
     values = std::move(resized);
   }
-  std::vector<int64_t> result_shape = channels_first ? std::vector<int64_t>{channels, height, width} : std::vector<int64_t>{height, width, channels};
+  std::vector<int64_t> result_shape =
+      channels_first ? std::vector<int64_t>{channels, height, width} : std::vector<int64_t>{height, width, channels};
   if (shape.size() == 4) result_shape.insert(result_shape.begin(), 1);
   Tensor tensor(dtype, result_shape);
   visit(dtype, [&]<typename T>() {
     for (int64_t pixel = 0; pixel < height * width; ++pixel) {
       for (int64_t c = 0; c < channels; ++c) {
-        const double value = (values[pixel * channels + c] - per_channel(options.mean, c)) * per_channel(options.scale, c);
-        tensor.values<T>()[channels_first ? c * height * width + pixel : pixel * channels + c] = static_cast<T>(static_cast<float>(value));
+        const double value =
+            (values[pixel * channels + c] - per_channel(options.mean, c)) * per_channel(options.scale, c);
+        tensor.values<T>()[channels_first ? c * height * width + pixel : pixel * channels + c] =
+            static_cast<T>(static_cast<float>(value));
       }
     }
   });

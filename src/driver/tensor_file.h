@@ -24,14 +24,15 @@ void write_npz(const std::string& path, const std::vector<std::pair<std::string,
 
 // How a picture becomes a tensor.
 struct PictureOptions {
-  std::string layout = "NCHW";       // of the result; "NHWC"
-  std::vector<double> mean = {0};    // of 0 … 255, one for all or one per channel; subtracted first
-  std::vector<double> scale = {1};   // then multiplied
+  std::string layout = "NCHW";      // of the result; "NHWC"
+  std::vector<double> mean = {0};   // of 0 … 255, one for all or one per channel; subtracted first
+  std::vector<double> scale = {1};  // then multiplied
 };
 
-// Reads a PNG or JPEG, resizes it to the height and width of `shape` (linear, half-pixel centres; -1: keeps its own) and converts it to
-// the channels of `shape` (1: grey, 3: RGB, 4: RGBA) and to `dtype`. Errors: Io; ImportFormat; InvalidArgument for a shape that
-// is no picture's.
-Tensor read_picture(const std::string& path, DType dtype, const std::vector<int64_t>& shape, const PictureOptions& options);
+// Reads a PNG or JPEG, resizes it to the height and width of `shape` (linear, half-pixel centres; -1: keeps its own)
+// and converts it to the channels of `shape` (1: grey, 3: RGB, 4: RGBA) and to `dtype`. Errors: Io; ImportFormat;
+// InvalidArgument for a shape that is no picture's.
+Tensor read_picture(const std::string& path, DType dtype, const std::vector<int64_t>& shape,
+                    const PictureOptions& options);
 
 }  // namespace treadle

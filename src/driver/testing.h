@@ -75,7 +75,8 @@ inline void expect_values(const std::string& text, const std::vector<Example>& e
     try {
       const std::unique_ptr<Session> session = session_of(text, level);
       for (int round = 0; round < 2; ++round) {
-        for (const Example& example : examples) expect_equal(session->run(example.inputs), example.outputs, "round " + std::to_string(round));
+        for (const Example& example : examples)
+          expect_equal(session->run(example.inputs), example.outputs, "round " + std::to_string(round));
       }
     } catch (const Error& error) {
       ADD_FAILURE() << error.what();

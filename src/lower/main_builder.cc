@@ -189,7 +189,8 @@ class MainBuilder {
   }
 
   void declare_buffers() {
-    auto declare = [&](const Port& port) { return loop::make_buffer(port.name, port.dtype, loop::to_exprs(port.shape)); };
+    // With its bound: a symbol that is bound while running has no value yet.
+    auto declare = [&](const Port& port) { return loop::make_buffer(port.name, port.dtype, loop::to_exprs(port.bound)); };
     for (const Port& port : program_.inputs) inputs_.push_back(declare(port));
     for (const Port& port : program_.outputs) outputs_.push_back(declare(port));
     constants_ = bytes_buffer("constants", constants_bytes_);

@@ -406,10 +406,20 @@ StepBuilder::Leaves StepBuilder::convert_loop(const ir::Loop& expr, Steps& steps
   copy(initial, carried, steps);
   std::vector<const TensorType*> result_types = flatten(expr.type);
   Leaves stacked;
+  std::vector<std::string> counted;  // extents that are the number of iterations done
   for (size_t i = carried.size(); i < result_types.size(); ++i) {
     const TensorType& type = *result_types[i];
     const std::optional<std::string> rows = type.shape[0].as_symbol();
     const bool known = !rows || std::find(program_->symbols.begin(), program_->symbols.end(), *rows) != program_->symbols.end() || late_bounds_.count(*rows);
+    const auto* trips = expr.trip_count.as<ir::Constant>();
+    if (!known && expr.condition.defined() && trips) {
+      // At most so many rows; how many is known when the loop ends.
+      late_bounds_[*rows] = Dim(std::max<int64_t>(trips->value.int_at(0), 0));
+      program_->late_symbols.push_back(*rows);
+      counted.push_back(*rows);
+      stacked.push_back(new_leaf(type.shape, type.dtype));
+      continue;
+    }
     if (!known) {
       if (!step.trip_count || expr.condition.defined()) {
         fail(ErrorCode::CodegenUnsupported, "a loop stacks values, but its number of iterations has no bound before it runs");
@@ -462,7 +472,9 @@ StepBuilder::Leaves StepBuilder::convert_loop(const ir::Loop& expr, Steps& steps
   for (Storage& storage : storages_) {
     if (storage.first < start && storage.last >= start) storage.last = position_;
   }
+  const Leaf counter = step.counter;
   steps.push_back({std::move(step)});
+  for (const std::string& rows : counted) steps.push_back({BindStep{rows, counter}});
   carried.insert(carried.end(), stacked.begin(), stacked.end());
   return carried;
 }

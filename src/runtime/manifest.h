@@ -23,6 +23,9 @@
 
 namespace treadle {
 
+// The bound of a symbol whose value nobody outside asks for; it may never get one.
+inline constexpr const char* kInternalSymbol = "-";
+
 struct Manifest {
   struct TensorInfo {
     std::string name;
@@ -31,7 +34,9 @@ struct Manifest {
   };
   struct Symbol {
     std::string name;
-    std::string bound;  // empty: bound by the inputs; else an extent over symbols before this one
+    // Empty: bound by the inputs; kInternalSymbol: bound while running, and no output has it; else an extent over symbols
+    // before this one.
+    std::string bound;
   };
   struct Constant {
     std::string name;

@@ -48,6 +48,10 @@ Session::Session(std::shared_ptr<const Executable> executable) : executable_(std
     for (size_t i = 0; i < symbols_.size(); ++i) {
       const std::string& bound = manifest().symbols[i].bound;
       if (bound.empty()) continue;
+      if (bound == kInternalSymbol) {
+        bounds_.emplace_back(i, Extent());
+        continue;
+      }
       // Symbols after this one are not known when the bound is evaluated.
       bounds_.emplace_back(i, Extent::parse(bound, std::span(symbols_).first(i)));
     }
@@ -249,6 +253,7 @@ void Session::call_main(RunState& state, std::span<const TreadleTensorRef> input
 void Session::read_results(RunState& state) const {
   for (size_t k = 0; k < bounds_.size(); ++k) {
     int64_t& value = state.scalars[bounds_[k].first];
+    if (manifest().symbols[bounds_[k].first].bound == kInternalSymbol) continue;
     if (state.results[k] < 0 || state.results[k] > value) {
       fail(ErrorCode::Internal, "model \"{}\" gave symbol {} the value {}, its bound is {}", manifest().name,
            symbols_[bounds_[k].first], state.results[k], value);

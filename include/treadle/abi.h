@@ -32,13 +32,14 @@ typedef struct TreadleTensorRef {
   uint8_t bits;
 } TreadleTensorRef;
 
-/* A kernel of the runtime that is no loop nest (sort, top-k, scatter). `params`: its attributes, in the order that the kernel
- * documents. Kernels whose output extent depends on data write the extents to `results`. */
+/* A kernel of the runtime that is no loop nest (sort, top-k, scatter). `params`: its attributes, in the order that the
+ * kernel documents. Kernels whose output extent depends on data write the extents to `results`. */
 typedef int32_t (*TreadleRuntimeKernel)(TreadleContext* ctx, const TreadleTensorRef* inputs, int32_t num_inputs,
                                         const TreadleTensorRef* outputs, int32_t num_outputs, const int64_t* params,
                                         int32_t num_params, int64_t* results);
 
-/* What compiled code may ask of the runtime. Made by the runtime for each run; compiled code never looks behind `owner`. */
+/* What compiled code may ask of the runtime. Made by the runtime for each run; compiled code never looks behind
+ * `owner`. */
 struct TreadleContext {
   uint32_t abi_version;
   uint32_t num_threads;

@@ -23,8 +23,8 @@ std::string_view code_text(ErrorCode code);
 // One sentence, from error_codes.def.
 std::string_view code_meaning(ErrorCode code);
 
-// An error with a stable code, a message (lower case, numbers first, no full stop), a chain of context from the inside out
-// (argument, node, file), notes and at most one hint. what() is the whole as one readable paragraph.
+// An error with a stable code, a message (lower case, numbers first, no full stop), a chain of context from the inside
+// out (argument, node, file), notes and at most one hint. what() is the whole as one readable paragraph.
 class Error : public std::exception {
  public:
   Error(ErrorCode code, std::string message);
@@ -64,6 +64,7 @@ template <typename... Args>
 
 }  // namespace treadle
 
-// For what only a defect of ours can break; a user's mistake is reported with fail(). Throws Error with ErrorCode::Internal.
+// For what only a defect of ours can break; a user's mistake is reported with fail(). Throws Error with
+// ErrorCode::Internal.
 #define TREADLE_CHECK(condition, ...) \
   ((condition) ? (void)0 : ::treadle::check_failed(#condition, __FILE__, __LINE__, ::fmt::format("" __VA_ARGS__)))

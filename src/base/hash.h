@@ -19,6 +19,8 @@ constexpr uint64_t hash_combine(uint64_t seed, uint64_t value) {
 // Hash of `size` bytes; reads eight at a time.
 uint64_t hash_bytes(const void* data, size_t size, uint64_t seed = 0);
 
-inline uint64_t hash_string(std::string_view text, uint64_t seed = 0) { return hash_bytes(text.data(), text.size(), seed); }
+inline uint64_t hash_string(std::string_view text, uint64_t seed = 0) {
+  return hash_bytes(text.data(), text.size(), seed);
+}
 
 }  // namespace treadle

@@ -8,7 +8,8 @@
 
 namespace treadle {
 
-// Up to three of `candidates`, nearest first by edit distance (Levenshtein 1966), quoted and joined by ", "; all far: the nearest one.
+// Up to three of `candidates`, nearest first by edit distance (Levenshtein 1966), quoted and joined by ", "; all far:
+// the nearest one.
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates);
 
 }  // namespace treadle

@@ -12,7 +12,7 @@ struct SpanInfo {
   std::string source;  // file or text, for example "model.onnx"
   int line = 0;        // 1-based in a text; 0 for a node of a model file
   int column = 0;
-  std::string node;    // the node's name, for example "layer1.0.conv1 (Conv, opset 13)"
+  std::string node;  // the node's name, for example "layer1.0.conv1 (Conv, opset 13)"
 };
 
 using Span = std::shared_ptr<const SpanInfo>;

@@ -16,11 +16,11 @@ struct Target {
   std::vector<std::string> features;  // LLVM's, "+avx2"
   int vector_bytes = 16;              // width of a vector register that arithmetic should use
   int vector_registers = 16;
-  bool fma = false;                   // fused multiply-add in hardware
-  bool masked_memory = false;         // cheap masked loads and stores of 32- and 64-bit elements
-  int64_t l1_bytes = 32 << 10;        // data caches, per core
+  bool fma = false;             // fused multiply-add in hardware
+  bool masked_memory = false;   // cheap masked loads and stores of 32- and 64-bit elements
+  int64_t l1_bytes = 32 << 10;  // data caches, per core
   int64_t l2_bytes = 512 << 10;
-  int64_t l3_bytes = 8 << 20;         // shared
+  int64_t l3_bytes = 8 << 20;  // shared
 
   // Lanes of one vector register for elements of `bytes` bytes.
   int lanes(int bytes) const { return vector_bytes / bytes; }

@@ -7,10 +7,14 @@
 
 namespace treadle::cli {
 
-std::string with_example(const std::string& text, const std::string& example) { return text + "\n\nExample:\n  " + example; }
+std::string with_example(const std::string& text, const std::string& example) {
+  return text + "\n\nExample:\n  " + example;
+}
 
 int run_command(int argc, char** argv) {
-  CLI::App app{with_example("Compiles neural networks to machine code and runs them.", "treadle run examples/digits/digits.onnx --fill random"), "treadle"};
+  CLI::App app{with_example("Compiles neural networks to machine code and runs them.",
+                            "treadle run examples/digits/digits.onnx --fill random"),
+               "treadle"};
   app.set_version_flag("--version", std::string("treadle ") + treadle_version());
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
@@ -39,8 +43,11 @@ int run_command(int argc, char** argv) {
 }
 
 void BuildFlags::add_to(CLI::App& command) {
-  command.add_option("-O,--opt-level", options.opt_level, "optimisation level")->check(CLI::Range(0, 4))->capture_default_str();
-  command.add_option("--target", options.target, "what to generate code for; see `treadle targets`")->capture_default_str();
+  command.add_option("-O,--opt-level", options.opt_level, "optimisation level")
+      ->check(CLI::Range(0, 4))
+      ->capture_default_str();
+  command.add_option("--target", options.target, "what to generate code for; see `treadle targets`")
+      ->capture_default_str();
   command.add_option("--shape", shapes, "NAME:D,D,… extents of an input instead of the model's; a name is a symbol");
   command.add_option("--disable-pass", disabled, "a pass to leave out; may be given several times");
   command.add_option("--print-before", before, "print the module before this pass (or all)");
@@ -61,7 +68,9 @@ BuildOptions BuildFlags::resolve() const {
   result.print_before.insert(before.begin(), before.end());
   result.print_after.insert(after.begin(), after.end());
   if (!before.empty() || !after.empty()) {
-    result.print = [](const std::string& title, const std::string& text) { std::printf("// %s\n%s\n", title.c_str(), text.c_str()); };
+    result.print = [](const std::string& title, const std::string& text) {
+      std::printf("// %s\n%s\n", title.c_str(), text.c_str());
+    };
   }
   result.cache = !no_cache;
   return result;

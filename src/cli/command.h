@@ -13,8 +13,8 @@
 
 namespace treadle::cli {
 
-// Parses the arguments, runs the subcommand; gives the exit status: 0, 1 for an error (its text is on stderr) or what `check` found, and
-// CLI11's for wrong arguments.
+// Parses the arguments, runs the subcommand; gives the exit status: 0, 1 for an error (its text is on stderr) or what
+// `check` found, and CLI11's for wrong arguments.
 int run_command(int argc, char** argv);
 
 void add_run(CLI::App& app);
@@ -52,7 +52,8 @@ struct InputFlags {
   PictureOptions picture;
 
   void add_to(CLI::App& command);
-  // One tensor per input of the model, in order. Errors: RuntimeInput for names that the model has not; those of reading files.
+  // One tensor per input of the model, in order. Errors: RuntimeInput for names that the model has not; those of
+  // reading files.
   std::vector<Tensor> make(const Manifest& manifest) const;
 };
 

@@ -66,7 +66,12 @@ int check(const CheckFlags& flags) {
   if (flags.json) {
     Json list = Json::array();
     for (const onnx::Unsupported& node : nodes) {
-      list.push_back({{"node", node.node}, {"op_type", node.op_type}, {"domain", node.domain}, {"opset", node.opset}, {"inputs", node.inputs}, {"reason", node.reason}});
+      list.push_back({{"node", node.node},
+                      {"op_type", node.op_type},
+                      {"domain", node.domain},
+                      {"opset", node.opset},
+                      {"inputs", node.inputs},
+                      {"reason", node.reason}});
     }
     std::printf("%s\n", list.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
     return nodes.empty() ? 0 : 1;
@@ -74,44 +79,55 @@ int check(const CheckFlags& flags) {
   for (const onnx::Unsupported& node : nodes) {
     std::string inputs;
     for (const std::string& type : node.inputs) inputs += (inputs.empty() ? "" : ", ") + type;
-    std::printf("%s (%s%s%s, opset %lld): %s\n  inputs: %s\n", node.node.c_str(), node.domain.c_str(), node.domain.empty() ? "" : ".", node.op_type.c_str(),
-                static_cast<long long>(node.opset), node.reason.c_str(), inputs.c_str());
+    std::printf("%s (%s%s%s, opset %lld): %s\n  inputs: %s\n", node.node.c_str(), node.domain.c_str(),
+                node.domain.empty() ? "" : ".", node.op_type.c_str(), static_cast<long long>(node.opset),
+                node.reason.c_str(), inputs.c_str());
   }
-  if (nodes.empty()) std::printf("every operator is supported\n");
-  else std::printf("%zu unsupported node%s\n", nodes.size(), nodes.size() == 1 ? "" : "s");
+  if (nodes.empty())
+    std::printf("every operator is supported\n");
+  else
+    std::printf("%zu unsupported node%s\n", nodes.size(), nodes.size() == 1 ? "" : "s");
   return nodes.empty() ? 0 : 1;
 }
 
 }  // namespace
 
 void add_compile(CLI::App& app) {
-  auto* command = app.add_subcommand("compile", with_example("Compiles a model to a file.", "treadle compile examples/digits/digits.onnx -o digits.so"));
+  auto* command = app.add_subcommand(
+      "compile",
+      with_example("Compiles a model to a file.", "treadle compile examples/digits/digits.onnx -o digits.so"));
   auto flags = std::make_shared<CompileFlags>();
   std::vector<std::string> kinds;
   for (const auto& [name, kind] : emit_kinds()) kinds.push_back(name);
   command->add_option("MODEL", flags->model, ".onnx or Relay text")->required();
   command->add_option("-o,--output", flags->output, "the file to write")->required();
-  command->add_option("--emit", flags->emit, "so: complete artifact; obj, llvm, asm, loop, relay: a stage on the way")->check(CLI::IsMember(kinds))->capture_default_str();
+  command->add_option("--emit", flags->emit, "so: complete artifact; obj, llvm, asm, loop, relay: a stage on the way")
+      ->check(CLI::IsMember(kinds))
+      ->capture_default_str();
   command->add_flag("--profile", flags->profile, "let each kernel be timed");
   flags->build.add_to(*command);
   command->callback([flags] { compile(*flags); });
 }
 
 void add_print(CLI::App& app) {
-  auto* command = app.add_subcommand("print", with_example("Prints a model as Relay text.", "treadle print examples/digits/digits.onnx --after FuseOps --no-constants"));
+  auto* command = app.add_subcommand(
+      "print", with_example("Prints a model as Relay text.",
+                            "treadle print examples/digits/digits.onnx --after FuseOps --no-constants"));
   auto flags = std::make_shared<PrintFlags>();
   command->add_option("MODEL", flags->model, ".onnx or Relay text")->required();
   command->add_option("--after", flags->after, "after this pass of the pipeline (its last run); default: as imported");
   command->add_flag("--spans", flags->spans, "show where each value came from");
   command->add_flag("--no-types", flags->no_types, "leave out the types of values");
-  command->add_flag("--no-constants", flags->no_constants, "leave out the data of large constants; the text can then not be read back");
+  command->add_flag("--no-constants", flags->no_constants,
+                    "leave out the data of large constants; the text can then not be read back");
   flags->build.add_to(*command);
   command->callback([flags] { print(*flags); });
 }
 
 void add_check(CLI::App& app, int& status) {
-  auto* command = app.add_subcommand("check", with_example("Lists every node of a model that is not supported; exit status 1 if there is one.",
-                                                           "treadle check examples/digits/digits.onnx --json"));
+  auto* command = app.add_subcommand(
+      "check", with_example("Lists every node of a model that is not supported; exit status 1 if there is one.",
+                            "treadle check examples/digits/digits.onnx --json"));
   auto flags = std::make_shared<CheckFlags>();
   command->add_option("MODEL", flags->model, ".onnx or Relay text")->required();
   command->add_flag("--json", flags->json, "print JSON");

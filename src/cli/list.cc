@@ -21,15 +21,19 @@ void add_ops(CLI::App& app) {
   command->callback([flags] {
     op::register_operators();
     std::string text;
-    if (flags->json) text = operators_json(flags->name);
-    else if (flags->markdown) text = operators_markdown();
-    else text = operators_text(flags->name);
+    if (flags->json)
+      text = operators_json(flags->name);
+    else if (flags->markdown)
+      text = operators_markdown();
+    else
+      text = operators_text(flags->name);
     std::fputs(text.c_str(), stdout);
   });
 }
 
 void add_passes(CLI::App& app) {
-  auto* command = app.add_subcommand("passes", with_example("Lists the passes over the graph IR and the default pipeline.", "treadle passes"));
+  auto* command = app.add_subcommand(
+      "passes", with_example("Lists the passes over the graph IR and the default pipeline.", "treadle passes"));
   auto markdown = std::make_shared<bool>(false);
   command->add_flag("--markdown", *markdown, "print the page docs/passes.md");
   command->callback([markdown] { std::fputs(passes_text(*markdown).c_str(), stdout); });
@@ -43,10 +47,9 @@ void add_errors(CLI::App& app) {
 }
 
 void add_targets(CLI::App& app) {
-  auto* command = app.add_subcommand("targets", with_example("Lists what code can be generated for.", "treadle targets"));
-  command->callback([] {
-    std::fputs(targets_text().c_str(), stdout);
-  });
+  auto* command =
+      app.add_subcommand("targets", with_example("Lists what code can be generated for.", "treadle targets"));
+  command->callback([] { std::fputs(targets_text().c_str(), stdout); });
 }
 
 }  // namespace treadle::cli

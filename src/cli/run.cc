@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
-#include <numeric>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "cli/command.h"
 #include "driver/model.h"
@@ -62,7 +62,8 @@ Json summary_of(const Tensor& tensor) {
     sum += value;
   }
   Json summary = {{"dtype", to_string(tensor.dtype())}, {"shape", tensor.shape()}};
-  if (tensor.size() > 0) summary.update({{"min", low}, {"max", high}, {"mean", sum / static_cast<double>(tensor.size())}});
+  if (tensor.size() > 0)
+    summary.update({{"min", low}, {"max", high}, {"mean", sum / static_cast<double>(tensor.size())}});
   return summary;
 }
 
@@ -78,19 +79,23 @@ void print_top(const RunFlags& flags, const Tensor& tensor, const std::vector<st
 }
 
 // Peak floating-point rate is measured in the same run, since clocks change.
-void print_profile(const Manifest& manifest, const std::vector<KernelTime>& times, const std::vector<int64_t>& flops, int runs) {
+void print_profile(const Manifest& manifest, const std::vector<KernelTime>& times, const std::vector<int64_t>& flops,
+                   int runs) {
   double total = 0;
   for (const KernelTime& time : times) total += static_cast<double>(time.nanoseconds);
   const double peak = measure_peak_gflops();
   std::vector<size_t> order(times.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return times[a].nanoseconds > times[b].nanoseconds; });
-  std::printf("\n%8s %6s %9s %6s  %s (peak of one core measured now: %.1f GFLOP/s)\n", "ms", "share", "GFLOP/s", "peak", "kernel", peak);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return times[a].nanoseconds > times[b].nanoseconds; });
+  std::printf("\n%8s %6s %9s %6s  %s (peak of one core measured now: %.1f GFLOP/s)\n", "ms", "share", "GFLOP/s", "peak",
+              "kernel", peak);
   for (size_t i : order) {
     if (times[i].calls == 0) continue;
     const double ns = static_cast<double>(times[i].nanoseconds) / runs;
     const double rate = ns > 0 ? static_cast<double>(flops[i]) / ns : 0;
-    std::printf("%8.3f %5.1f%% %9.2f %5.1f%%  %s  %s\n", ns / 1e6, 100 * static_cast<double>(times[i].nanoseconds) / std::max(total, 1.0), rate, 100 * rate / peak,
+    std::printf("%8.3f %5.1f%% %9.2f %5.1f%%  %s  %s\n", ns / 1e6,
+                100 * static_cast<double>(times[i].nanoseconds) / std::max(total, 1.0), rate, 100 * rate / peak,
                 manifest.kernels[i].name.c_str(), manifest.kernels[i].source.substr(0, 60).c_str());
   }
 }
@@ -124,12 +129,16 @@ void run(const RunFlags& flags) {
   }
   const std::vector<std::string> labels = flags.labels.empty() ? std::vector<std::string>() : read_lines(flags.labels);
   if (flags.json) {
-    Json report = {{"model", flags.model}, {"compile_ms", compile_ms}, {"run_ms", run_ms}, {"from_cache", artifact.report().from_cache}};
+    Json report = {{"model", flags.model},
+                   {"compile_ms", compile_ms},
+                   {"run_ms", run_ms},
+                   {"from_cache", artifact.report().from_cache}};
     for (size_t i = 0; i < outputs.size(); ++i) {
       Json output = summary_of(outputs[i]);
       output["name"] = manifest.outputs[i].name;
       if (flags.top > 0 && outputs[i].size() > 0) {
-        for (int64_t place : largest(outputs[i], 0, outputs[i].shape().empty() ? 1 : outputs[i].shape().back(), flags.top)) {
+        for (int64_t place :
+             largest(outputs[i], 0, outputs[i].shape().empty() ? 1 : outputs[i].shape().back(), flags.top)) {
           Json entry = {{"index", place}, {"value", outputs[i].at(place)}};
           if (place < static_cast<int64_t>(labels.size())) entry["label"] = labels[place];
           output["top"].push_back(entry);
@@ -140,11 +149,15 @@ void run(const RunFlags& flags) {
     std::printf("%s\n", report.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
     return;
   }
-  std::printf("ready in %.1f ms%s, ran in %.3f ms\n", compile_ms, artifact.report().from_cache ? " (from the cache)" : "", run_ms);
+  std::printf("ready in %.1f ms%s, ran in %.3f ms\n", compile_ms,
+              artifact.report().from_cache ? " (from the cache)" : "", run_ms);
   for (size_t i = 0; i < outputs.size(); ++i) {
-    std::printf("%s: %s %s", manifest.outputs[i].name.c_str(), to_string(outputs[i].dtype()).c_str(), shape_text(outputs[i].shape()).c_str());
+    std::printf("%s: %s %s", manifest.outputs[i].name.c_str(), to_string(outputs[i].dtype()).c_str(),
+                shape_text(outputs[i].shape()).c_str());
     const Json summary = summary_of(outputs[i]);
-    if (summary.contains("min")) std::printf("  min %g  max %g  mean %g", summary["min"].get<double>(), summary["max"].get<double>(), summary["mean"].get<double>());
+    if (summary.contains("min"))
+      std::printf("  min %g  max %g  mean %g", summary["min"].get<double>(), summary["max"].get<double>(),
+                  summary["mean"].get<double>());
     std::printf("\n");
     if (flags.top > 0) print_top(flags, outputs[i], labels);
   }
@@ -180,11 +193,18 @@ void bench(const BenchFlags& flags) {
   const double total_flops = std::accumulate(flops.begin(), flops.end(), 0.0);
   const double median = runs[runs.size() / 2];
   if (flags.run.json) {
-    std::printf("%s\n", Json({{"model", flags.run.model}, {"compile_ms", compile_ms}, {"min_ms", runs.front()}, {"median_ms", median}, {"runs", runs.size()},
-                              {"gflops", total_flops / median / 1e6}}).dump(2).c_str());
+    std::printf("%s\n", Json({{"model", flags.run.model},
+                              {"compile_ms", compile_ms},
+                              {"min_ms", runs.front()},
+                              {"median_ms", median},
+                              {"runs", runs.size()},
+                              {"gflops", total_flops / median / 1e6}})
+                            .dump(2)
+                            .c_str());
     return;
   }
-  std::printf("ready in %.1f ms; %zu runs: min %.3f ms, median %.3f ms, %.2f GFLOP/s\n", compile_ms, runs.size(), runs.front(), median, total_flops / median / 1e6);
+  std::printf("ready in %.1f ms; %zu runs: min %.3f ms, median %.3f ms, %.2f GFLOP/s\n", compile_ms, runs.size(),
+              runs.front(), median, total_flops / median / 1e6);
   if (flags.run.profile) print_profile(session.manifest(), times, flops, flags.repeat);
 }
 
@@ -192,7 +212,9 @@ void add_common(CLI::App& command, RunFlags& flags) {
   command.add_option("MODEL", flags.model, ".onnx, Relay text, or a shared object of `treadle compile`")->required();
   flags.inputs.add_to(command);
   flags.build.add_to(command);
-  command.add_option("-t,--threads", flags.threads, "threads of a run; 0: all")->check(CLI::Range(0, 1024))->capture_default_str();
+  command.add_option("-t,--threads", flags.threads, "threads of a run; 0: all")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
   command.add_flag("--profile", flags.profile, "print the time of each kernel");
   command.add_flag("--json", flags.json, "print JSON");
 }
@@ -200,8 +222,10 @@ void add_common(CLI::App& command, RunFlags& flags) {
 }  // namespace
 
 void add_run(CLI::App& app) {
-  auto* command = app.add_subcommand("run", with_example("Runs a model.", "treadle run examples/digits/digits.onnx --input examples/digits/pictures/3.png --labels "
-                                                                           "examples/digits/labels.txt --top 2"));
+  auto* command = app.add_subcommand(
+      "run", with_example("Runs a model.",
+                          "treadle run examples/digits/digits.onnx --input examples/digits/pictures/3.png --labels "
+                          "examples/digits/labels.txt --top 2"));
   auto flags = std::make_shared<RunFlags>();
   add_common(*command, *flags);
   command->add_option("-o,--output", flags->output, "an .npz for the outputs");
@@ -211,7 +235,8 @@ void add_run(CLI::App& app) {
 }
 
 void add_bench(CLI::App& app) {
-  auto* command = app.add_subcommand("bench", with_example("Times a model.", "treadle bench examples/digits/digits.onnx --threads 1 --profile"));
+  auto* command = app.add_subcommand(
+      "bench", with_example("Times a model.", "treadle bench examples/digits/digits.onnx --threads 1 --profile"));
   auto flags = std::make_shared<BenchFlags>();
   add_common(*command, flags->run);
   command->add_option("--repeat", flags->repeat, "timed runs")->check(CLI::Range(1, 1000000))->capture_default_str();

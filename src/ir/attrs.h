@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes of operators, by reflection: an attribute struct lists its fields once, and from that come text, JSON, equality,
-// hash, defaults, bounds, Python signatures and documentation.
+// Attributes of operators, by reflection: an attribute struct lists its fields once, and from that come text, JSON,
+// equality, hash, defaults, bounds, Python signatures and documentation.
 //
 //   struct SoftmaxAttrs : AttrsOf<SoftmaxAttrs> {
 //     int64_t axis;
@@ -33,10 +33,11 @@ using IntLists = std::vector<std::vector<int64_t>>;  // pad_width: pairs
 using IntOrInts = std::variant<int64_t, Ints>;       // split: how many parts, or where they begin
 
 // A value of any attribute; monostate is Relay's None.
-using AttrValue = std::variant<std::monostate, bool, int64_t, double, std::string, DType, Dim, Ints, Floats, Strings, Shape, IntLists>;
+using AttrValue = std::variant<std::monostate, bool, int64_t, double, std::string, DType, Dim, Ints, Floats, Strings,
+                               Shape, IntLists>;
 
 enum class AttrType { Bool, Int, Float, String, DType, Dim, Ints, Floats, Strings, Dims, IntLists, IntOrInts };
-const char* to_string(AttrType type);       // "int", "list of int", …
+const char* to_string(AttrType type);           // "int", "list of int", …
 std::string to_string(const AttrValue& value);  // as the text format writes it: [1, 2], "NCHW", None, 1e-05f
 bool equal(const AttrValue& a, const AttrValue& b);
 uint64_t hash(const AttrValue& value);
@@ -45,19 +46,56 @@ AttrValue list_value(const std::vector<AttrValue>& items);
 // A string as the text format writes it, in double quotes with \", \\, \n, \t, \r and \xNN.
 std::string quote(std::string_view text);
 
-template <typename T> struct AttrTypeOf;
-template <> struct AttrTypeOf<bool> { static constexpr AttrType value = AttrType::Bool; };
-template <> struct AttrTypeOf<int64_t> { static constexpr AttrType value = AttrType::Int; };
-template <> struct AttrTypeOf<double> { static constexpr AttrType value = AttrType::Float; };
-template <> struct AttrTypeOf<std::string> { static constexpr AttrType value = AttrType::String; };
-template <> struct AttrTypeOf<DType> { static constexpr AttrType value = AttrType::DType; };
-template <> struct AttrTypeOf<Dim> { static constexpr AttrType value = AttrType::Dim; };
-template <> struct AttrTypeOf<Ints> { static constexpr AttrType value = AttrType::Ints; };
-template <> struct AttrTypeOf<Floats> { static constexpr AttrType value = AttrType::Floats; };
-template <> struct AttrTypeOf<Strings> { static constexpr AttrType value = AttrType::Strings; };
-template <> struct AttrTypeOf<Shape> { static constexpr AttrType value = AttrType::Dims; };
-template <> struct AttrTypeOf<IntLists> { static constexpr AttrType value = AttrType::IntLists; };
-template <> struct AttrTypeOf<IntOrInts> { static constexpr AttrType value = AttrType::IntOrInts; };
+template <typename T>
+struct AttrTypeOf;
+template <>
+struct AttrTypeOf<bool> {
+  static constexpr AttrType value = AttrType::Bool;
+};
+template <>
+struct AttrTypeOf<int64_t> {
+  static constexpr AttrType value = AttrType::Int;
+};
+template <>
+struct AttrTypeOf<double> {
+  static constexpr AttrType value = AttrType::Float;
+};
+template <>
+struct AttrTypeOf<std::string> {
+  static constexpr AttrType value = AttrType::String;
+};
+template <>
+struct AttrTypeOf<DType> {
+  static constexpr AttrType value = AttrType::DType;
+};
+template <>
+struct AttrTypeOf<Dim> {
+  static constexpr AttrType value = AttrType::Dim;
+};
+template <>
+struct AttrTypeOf<Ints> {
+  static constexpr AttrType value = AttrType::Ints;
+};
+template <>
+struct AttrTypeOf<Floats> {
+  static constexpr AttrType value = AttrType::Floats;
+};
+template <>
+struct AttrTypeOf<Strings> {
+  static constexpr AttrType value = AttrType::Strings;
+};
+template <>
+struct AttrTypeOf<Shape> {
+  static constexpr AttrType value = AttrType::Dims;
+};
+template <>
+struct AttrTypeOf<IntLists> {
+  static constexpr AttrType value = AttrType::IntLists;
+};
+template <>
+struct AttrTypeOf<IntOrInts> {
+  static constexpr AttrType value = AttrType::IntOrInts;
+};
 
 // What is known of one field.
 struct FieldInfo {
@@ -66,19 +104,28 @@ struct FieldInfo {
   bool optional = false;  // may be None
   bool required = false;  // has no default
   AttrValue default_value;
-  std::string doc;        // one sentence
+  std::string doc;                 // one sentence
   std::optional<double> min, max;  // of the number or of each number of a list
-  Strings allowed;        // of a string; empty: any
+  Strings allowed;                 // of a string; empty: any
 
-  FieldInfo& at_least(double bound) { min = bound; return *this; }
-  FieldInfo& at_most(double bound) { max = bound; return *this; }
-  FieldInfo& one_of(Strings values) { allowed = std::move(values); return *this; }
+  FieldInfo& at_least(double bound) {
+    min = bound;
+    return *this;
+  }
+  FieldInfo& at_most(double bound) {
+    max = bound;
+    return *this;
+  }
+  FieldInfo& one_of(Strings values) {
+    allowed = std::move(values);
+    return *this;
+  }
 };
 
 using AttrSchema = std::vector<FieldInfo>;
 
-// Converts what a text, JSON or Python gives to the field's type: an int where a float, a Dim or a list of one is wanted, a string
-// where a dtype is, and so on; checks bounds. Errors: TypeAttribute naming operator and field.
+// Converts what a text, JSON or Python gives to the field's type: an int where a float, a Dim or a list of one is
+// wanted, a string where a dtype is, and so on; checks bounds. Errors: TypeAttribute naming operator and field.
 AttrValue coerce(const FieldInfo& field, const AttrValue& value, std::string_view op);
 
 // An operator's attributes; immutable once shared.
@@ -101,8 +148,16 @@ struct Required {};
 
 namespace detail {
 
-template <typename T> struct FieldStorage { using Type = T; static constexpr bool optional = false; };
-template <typename T> struct FieldStorage<std::optional<T>> { using Type = T; static constexpr bool optional = true; };
+template <typename T>
+struct FieldStorage {
+  using Type = T;
+  static constexpr bool optional = false;
+};
+template <typename T>
+struct FieldStorage<std::optional<T>> {
+  using Type = T;
+  static constexpr bool optional = true;
+};
 
 template <typename T>
 AttrValue to_value(const T& member) {
@@ -125,8 +180,10 @@ struct SchemaBuilder {
     info.type = AttrTypeOf<typename Storage::Type>::value;
     info.optional = Storage::optional;
     info.doc = doc;
-    if constexpr (std::is_same_v<D, Required>) info.required = true;
-    else if constexpr (!std::is_same_v<D, std::nullopt_t>) info.default_value = AttrValue(typename Storage::Type(default_value));
+    if constexpr (std::is_same_v<D, Required>)
+      info.required = true;
+    else if constexpr (!std::is_same_v<D, std::nullopt_t>)
+      info.default_value = AttrValue(typename Storage::Type(default_value));
     schema.push_back(std::move(info));
     return schema.back();
   }
@@ -139,7 +196,7 @@ struct GetField {
   AttrValue value;
   FieldInfo ignored;
   template <typename A, typename T, typename D>
-  FieldInfo& operator()(T A::*member, const char*, D, const char*) {
+  FieldInfo& operator()(T A::* member, const char*, D, const char*) {
     if (index++ == wanted) value = to_value(static_cast<const A*>(attrs)->*member);
     return ignored;
   }
@@ -151,7 +208,7 @@ struct SetFields {
   size_t index = 0;
   FieldInfo ignored;
   template <typename A, typename T, typename D>
-  FieldInfo& operator()(T A::*member, const char*, D, const char*) {
+  FieldInfo& operator()(T A::* member, const char*, D, const char*) {
     using Storage = FieldStorage<T>;
     const AttrValue& value = values[index++];
     if constexpr (Storage::optional) {
@@ -161,8 +218,10 @@ struct SetFields {
       }
     }
     if constexpr (std::is_same_v<T, IntOrInts>) {
-      if (const auto* number = std::get_if<int64_t>(&value)) static_cast<A*>(attrs)->*member = *number;
-      else static_cast<A*>(attrs)->*member = std::get<Ints>(value);
+      if (const auto* number = std::get_if<int64_t>(&value))
+        static_cast<A*>(attrs)->*member = *number;
+      else
+        static_cast<A*>(attrs)->*member = std::get<Ints>(value);
     } else {
       static_cast<A*>(attrs)->*member = std::get<typename Storage::Type>(value);
     }

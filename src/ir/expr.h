@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph IR: Relay's expressions, and one structured loop. Immutable and shared; a rewrite makes new ones. A value used twice is
-// one node with two users: the graph is a directed acyclic graph (recursion goes through names), and every traversal is iterative.
+// The graph IR: Relay's expressions, and one structured loop. Immutable and shared; a rewrite makes new ones. A value
+// used twice is one node with two users: the graph is a directed acyclic graph (recursion goes through names), and
+// every traversal is iterative.
 #pragma once
 
 #include <map>
@@ -57,14 +58,16 @@ class Expr {
 // A parameter or a let-bound name; identity is the pointer.
 struct Var : ExprNode {
   static constexpr ExprKind Kind = ExprKind::Var;
-  Var(std::string name, Type type, Span span) : ExprNode(Kind, std::move(type), std::move(span)), name(std::move(name)) {}
+  Var(std::string name, Type type, Span span)
+      : ExprNode(Kind, std::move(type), std::move(span)), name(std::move(name)) {}
   const std::string name;
 };
 
 // The name of a function of the module: `@main`. Looked up by name.
 struct GlobalVar : ExprNode {
   static constexpr ExprKind Kind = ExprKind::GlobalVar;
-  GlobalVar(std::string name, Type type, Span span) : ExprNode(Kind, std::move(type), std::move(span)), name(std::move(name)) {}
+  GlobalVar(std::string name, Type type, Span span)
+      : ExprNode(Kind, std::move(type), std::move(span)), name(std::move(name)) {}
   const std::string name;
 };
 
@@ -84,7 +87,10 @@ struct Constant : ExprNode {
 struct Call : ExprNode {
   static constexpr ExprKind Kind = ExprKind::Call;
   Call(Expr callee, std::vector<Expr> args, AttrsRef attrs, Type type, Span span)
-      : ExprNode(Kind, std::move(type), std::move(span)), callee(std::move(callee)), args(std::move(args)), attrs(std::move(attrs)) {}
+      : ExprNode(Kind, std::move(type), std::move(span)),
+        callee(std::move(callee)),
+        args(std::move(args)),
+        attrs(std::move(attrs)) {}
   ~Call() override;
   const Expr callee;  // OpExpr, GlobalVar, Function, or an expression of function type
   const std::vector<Expr> args;
@@ -128,7 +134,8 @@ struct If : ExprNode {
 // Attributes of a function by name: Primitive (int 1: one kernel), and what texts carry.
 struct Function : ExprNode {
   static constexpr ExprKind Kind = ExprKind::Function;
-  Function(std::vector<Expr> params, Expr body, Type ret_type, std::vector<std::string> type_params, AttrMap attrs, Span span);
+  Function(std::vector<Expr> params, Expr body, Type ret_type, std::vector<std::string> type_params, AttrMap attrs,
+           Span span);
   ~Function() override;
   const std::vector<Expr> params;  // Vars
   const Expr body;
@@ -138,9 +145,11 @@ struct Function : ExprNode {
   bool is_primitive() const;
 };
 
-// ONNX's Loop and Scan, Keras' recurrent layers. Iteration i = 0, 1, … runs while i < trip_count (if given) and condition(i, carried…)
-// (if given); then (carried', …, scanned…) = body(i, carried…, …). Both functions may use outer values directly.
-//   result  a tuple: the carried values at the end, then for each scanned value its values of all iterations, stacked along a new
+// ONNX's Loop and Scan, Keras' recurrent layers. Iteration i = 0, 1, … runs while i < trip_count (if given) and
+// condition(i, carried…) (if given); then (carried', …, scanned…) = body(i, carried…, …). Both functions may use outer
+// values directly.
+//   result  a tuple: the carried values at the end, then for each scanned value its values of all iterations, stacked
+//   along a new
 //           axis 0 whose extent is the number of iterations
 struct Loop : ExprNode {
   static constexpr ExprKind Kind = ExprKind::Loop;
@@ -159,7 +168,8 @@ Expr var(std::string name, Type type = nullptr, Span span = nullptr);
 Expr global_var(std::string name, Type type = nullptr, Span span = nullptr);
 Expr op_expr(const Op* op);
 Expr constant(Tensor value, Span span = nullptr);
-// Errors: TypeMismatch, TypeAttribute from the operator's relation, with operator, argument types and span in the context.
+// Errors: TypeMismatch, TypeAttribute from the operator's relation, with operator, argument types and span in the
+// context.
 Expr call(const Op* op, std::vector<Expr> args, AttrsRef attrs = nullptr, Span span = nullptr);
 Expr call(Expr callee, std::vector<Expr> args, Span span = nullptr);
 // By the operator's name. Errors: InvalidArgument for an unknown name.
@@ -168,8 +178,8 @@ Expr tuple(std::vector<Expr> fields, Span span = nullptr);
 Expr tuple_get(Expr tuple, int index, Span span = nullptr);
 Expr let(Expr var, Expr value, Expr body, Span span = nullptr);
 Expr if_expr(Expr condition, Expr then_branch, Expr else_branch, Span span = nullptr);
-Expr function(std::vector<Expr> params, Expr body, Type ret_type = nullptr, AttrMap attrs = {}, std::vector<std::string> type_params = {},
-              Span span = nullptr);
+Expr function(std::vector<Expr> params, Expr body, Type ret_type = nullptr, AttrMap attrs = {},
+              std::vector<std::string> type_params = {}, Span span = nullptr);
 // The number of iterations when a constant tells it, else an anonymous extent.
 Dim trip_extent(const Expr& trip_count, const Expr& condition);
 Expr loop(Expr trip_count, Expr condition, Expr body, std::vector<Expr> initial, int num_scanned, Span span = nullptr);

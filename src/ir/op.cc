@@ -162,7 +162,8 @@ static void check_extents(const Type& type) {
     for (const Type& field : tuple->fields) check_extents(field);  // an operator gives tensors or a flat tuple
   } else if (const TensorType* tensor = as_tensor(type)) {
     for (const Dim& extent : tensor->shape) {
-      if (extent.is_const() && extent.value() < 0) fail(ErrorCode::TypeMismatch, "the result would have shape {}", to_string(tensor->shape));
+      if (extent.is_const() && extent.value() < 0)
+        fail(ErrorCode::TypeMismatch, "the result would have shape {}", to_string(tensor->shape));
     }
   }
 }

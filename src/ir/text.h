@@ -22,10 +22,12 @@ std::string print(const Module& module, const PrintOptions& options = {});
 std::string print(const Expr& expr, const PrintOptions& options = {});
 
 // Reads what print and TVM 0.8…0.19 write (not algebraic data types), infers types. `source`: the name shown in errors.
-// Errors: Parse with line, column, the line itself and a caret; ImportUnsupported for `type`, `match`; those of inference.
+// Errors: Parse with line, column, the line itself and a caret; ImportUnsupported for `type`, `match`; those of
+// inference.
 Module parse(std::string_view text, const std::string& source = "text");
 
-// Equal up to names of bound variables and anonymous symbols; types, attributes and constants' bytes count, spans do not.
+// Equal up to names of bound variables and anonymous symbols; types, attributes and constants' bytes count, spans do
+// not.
 bool structural_equal(const Module& a, const Module& b);
 bool structural_equal(const Expr& a, const Expr& b);
 // Null when equal, else where the first difference is and what it is: "@main, argument 1 of nn.conv2d: …".

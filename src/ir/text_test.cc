@@ -77,8 +77,8 @@ TEST_F(TextTest, ScalarsOfEveryDtypeAreExact) {
   for (DType dtype : all_dtypes()) {
     for (double value : {0.0, 1.0, 100.0}) fields.push_back(constant(Tensor::scalar(dtype, value)));
     if (!dtype.is_float()) continue;
-    for (double value : {-0.0, 0.1, -1e-5, 1e4, std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(),
-                         std::numeric_limits<double>::quiet_NaN()}) {
+    for (double value : {-0.0, 0.1, -1e-5, 1e4, std::numeric_limits<double>::infinity(),
+                         -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
       fields.push_back(constant(Tensor::scalar(dtype, value)));
     }
   }
@@ -122,10 +122,14 @@ TEST_F(TextTest, SharedNodesStandWhereAllUsersSeeThem) {
 
 TEST_F(TextTest, LoopsAndAttributes) {
   const Type type = tensor_type({3}, dtype::float32_);
-  const Expr i = var("i", tensor_type({}, dtype::int64_)), k = var("c", type), x = var("x", type), n = var("n", tensor_type({}, dtype::int64_));
+  const Expr i = var("i", tensor_type({}, dtype::int64_)), k = var("c", type), x = var("x", type),
+             n = var("n", tensor_type({}, dtype::int64_));
   const Expr body = function({i, k}, tuple({call("add", {k, x}), k}));
-  const Expr full = call("test.full", {}, {{"shape", Shape{2, Dim::symbol("N") + 1}}, {"pads", IntLists{{0, 1}, {2, 3}}}, {"dtype", dtype::int8_}});
-  AttrMap attrs{{"Primitive", int64_t{1}}, {"hash", std::string("eb\"01")}, {"list", Strings{"a", "b"}}, {"scale", 1e-5}};
+  const Expr full =
+      call("test.full", {},
+           {{"shape", Shape{2, Dim::symbol("N") + 1}}, {"pads", IntLists{{0, 1}, {2, 3}}}, {"dtype", dtype::int8_}});
+  AttrMap attrs{
+      {"Primitive", int64_t{1}}, {"hash", std::string("eb\"01")}, {"list", Strings{"a", "b"}}, {"scale", 1e-5}};
   const Expr primitive = function({}, full, nullptr, attrs);
   const std::string text = round_trip(of({x, n}, tuple({loop(n, {}, body, {x}, 1), call(primitive, {})})));
   EXPECT_NE(text.find("loop(trip=%n, body=fn ("), std::string::npos) << text;
@@ -142,10 +146,12 @@ TEST_F(TextTest, InfixBindsAsInRelay) {
 TEST_F(TextTest, DifferenceSaysWhere) {
   const Module a = parse("def @main(%x: Tensor[(4), float32]) { %0 = test.relu(%x); add(%0, 1f) }");
   const Module b = parse("def @main(%x: Tensor[(4), float32]) { %0 = test.relu(%x); add(%0, 2f) }");
-  EXPECT_EQ(structural_difference(a, b).value_or(""), "@main, body, argument 1 of add: constants with different values");
+  EXPECT_EQ(structural_difference(a, b).value_or(""),
+            "@main, body, argument 1 of add: constants with different values");
   const Module c = parse("def @main(%x: Tensor[(4), float32], %y: Tensor[(4), float32]) { subtract(%x, %y) }");
   const Module d = parse("def @main(%x: Tensor[(4), float32], %y: Tensor[(4), float32]) { subtract(%y, %x) }");
-  EXPECT_EQ(structural_difference(c, d).value_or(""), "@main, body, argument 0 of subtract: %x and %y are different variables");
+  EXPECT_EQ(structural_difference(c, d).value_or(""),
+            "@main, body, argument 0 of subtract: %x and %y are different variables");
   EXPECT_NE(structural_hash(c), structural_hash(d));
   const Module e = parse("def @main(%x: Tensor[(4), float32]) { test.split(%x, sections=2) }");
   const Module f = parse("def @main(%x: Tensor[(4), float32]) { test.split(%x, sections=2, axes=[1]) }");
@@ -195,7 +201,8 @@ TEST_F(TextTest, VerifierFindsBrokenModules) {
   const Expr untyped = var("u");
   EXPECT_EQ(rule(of({untyped}, untyped)), "rule 3 ");
   const Expr wrong = std::make_shared<Call>(op_expr(OpRegistry::instance().find("add")), std::vector<Expr>{x, x},
-                                            OpRegistry::instance().get("add").make_attrs({}), tensor_type({3}, dtype::float32_), nullptr);
+                                            OpRegistry::instance().get("add").make_attrs({}),
+                                            tensor_type({3}, dtype::float32_), nullptr);
   EXPECT_EQ(rule(of({x}, wrong)), "rule 4 ");
   const Expr primitive = function({}, x, nullptr, {{"Primitive", int64_t{1}}});
   EXPECT_EQ(rule(of({x}, call(primitive, {}))), "rule 9 ");

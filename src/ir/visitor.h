@@ -11,14 +11,16 @@
 
 namespace treadle::ir {
 
-// The direct operands of a node, in evaluation order (callee first when it is no operator; let: value, body; function: body).
+// The direct operands of a node, in evaluation order (callee first when it is no operator; let: value, body; function:
+// body).
 std::vector<Expr> children(const Expr& expr);
 
 // Calls f once per node reachable from `root`, operands before users.
 void post_order(const Expr& root, const std::function<void(const Expr&)>& f);
 
-// Rebuilds a graph bottom-up. Derived classes change single nodes: `rewrite(before, after)` gets the original node and the node with
-// its operands already rewritten (the same pointer when none changed) and gives the replacement. Types of rebuilt calls are inferred.
+// Rebuilds a graph bottom-up. Derived classes change single nodes: `rewrite(before, after)` gets the original node and
+// the node with its operands already rewritten (the same pointer when none changed) and gives the replacement. Types of
+// rebuilt calls are inferred.
 class Mutator {
  public:
   virtual ~Mutator() = default;

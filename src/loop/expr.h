@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions of the loop IR and of tensor expressions. Immutable and shared: an expression is a directed acyclic graph, so
-// passes keep a memo by node. The grammar:
+// Expressions of the loop IR and of tensor expressions. Immutable and shared: an expression is a directed acyclic
+// graph, so passes keep a memo by node. The grammar:
 //
 //   Expr = IntImm | FloatImm | Var | Binary(op, a, b) | Not(a) | Select(c, a, b) | Cast(a) | Reinterpret(a)
 //        | Intrinsic(f, args) | Load(buffer, indices) | Ramp(base, stride, lanes) | Broadcast(a, lanes)
@@ -20,22 +20,47 @@
 namespace treadle::loop {
 
 enum class ExprKind {
-  IntImm, FloatImm, Var, Binary, Not, Select, Cast, Reinterpret, Intrinsic, Load, Ramp, Broadcast, VectorReduce, Address, Extern
+  IntImm,
+  FloatImm,
+  Var,
+  Binary,
+  Not,
+  Select,
+  Cast,
+  Reinterpret,
+  Intrinsic,
+  Load,
+  Ramp,
+  Broadcast,
+  VectorReduce,
+  Address,
+  Extern
 };
 
 enum class BinaryOp {
-  Add, Sub, Mul,  // integers wrap
-  Div,            // floats: quotient; integers: truncated toward zero
-  FloorDiv,       // rounded toward minus infinity
-  FloorMod,       // a - b*FloorDiv(a, b): sign of b; floats: a - b*floor(a/b)
-  TruncMod,       // sign of a; floats: C fmod
-  Min, Max,       // floats: NaN when either is NaN
-  And, Or, Xor,   // bool: logical; integers: bitwise
-  Shl, Shr,       // Shr keeps the sign of signed integers; a count outside 0…bits-1 gives 0 (Shr of a negative number: -1)
-  Eq, Ne, Lt, Le, Gt, Ge,  // give bool
+  Add,
+  Sub,
+  Mul,       // integers wrap
+  Div,       // floats: quotient; integers: truncated toward zero
+  FloorDiv,  // rounded toward minus infinity
+  FloorMod,  // a - b*FloorDiv(a, b): sign of b; floats: a - b*floor(a/b)
+  TruncMod,  // sign of a; floats: C fmod
+  Min,
+  Max,  // floats: NaN when either is NaN
+  And,
+  Or,
+  Xor,  // bool: logical; integers: bitwise
+  Shl,
+  Shr,  // Shr keeps the sign of signed integers; a count outside 0…bits-1 gives 0 (Shr of a negative number: -1)
+  Eq,
+  Ne,
+  Lt,
+  Le,
+  Gt,
+  Ge,  // give bool
 };
-// Division by integer zero: the interpreter and the generated code give 0, and so does the remainder; no trap. The quotient of the
-// smallest signed integer and -1 wraps to itself.
+// Division by integer zero: the interpreter and the generated code give 0, and so does the remainder; no trap. The
+// quotient of the smallest signed integer and -1 wraps to itself.
 
 enum class Intrinsic {
 #define TREADLE_INTRINSIC(name, text, arity, meaning) name,
@@ -62,8 +87,8 @@ class Expr {
  public:
   Expr() = default;
   explicit Expr(std::shared_ptr<const ExprNode> node) : node_(std::move(node)) {}
-  Expr(int64_t value);                                                    // NOLINT: an int64 constant
-  Expr(int value) : Expr(static_cast<int64_t>(value)) {}                  // NOLINT
+  Expr(int64_t value);                                    // NOLINT: an int64 constant
+  Expr(int value) : Expr(static_cast<int64_t>(value)) {}  // NOLINT
   bool defined() const { return node_ != nullptr; }
   const ExprNode* get() const { return node_.get(); }
   const ExprNode* operator->() const { return node_.get(); }
@@ -104,7 +129,8 @@ struct VarNode : ExprNode {  // identity is the pointer; the name is for people
 class Var : public Expr {
  public:
   Var() = default;
-  explicit Var(std::string name, DType dtype = dtype::int64_) : Expr(std::make_shared<VarNode>(std::move(name), dtype)) {}
+  explicit Var(std::string name, DType dtype = dtype::int64_)
+      : Expr(std::make_shared<VarNode>(std::move(name), dtype)) {}
   explicit Var(std::shared_ptr<const VarNode> node) : Expr(std::move(node)) {}
   const VarNode* var() const { return static_cast<const VarNode*>(get()); }
   const std::string& name() const { return var()->name; }
@@ -112,7 +138,8 @@ class Var : public Expr {
 
 struct Binary : ExprNode {
   static constexpr ExprKind Kind = ExprKind::Binary;
-  Binary(BinaryOp op, Expr a, Expr b, DType dtype) : ExprNode(Kind, dtype, a.lanes()), op(op), a(std::move(a)), b(std::move(b)) {}
+  Binary(BinaryOp op, Expr a, Expr b, DType dtype)
+      : ExprNode(Kind, dtype, a.lanes()), op(op), a(std::move(a)), b(std::move(b)) {}
   const BinaryOp op;
   const Expr a, b;
 };
@@ -131,8 +158,8 @@ struct Select : ExprNode {
   const Expr condition, a, b;  // condition may be a scalar over vector sides
 };
 
-// Numeric conversion: float to integer truncates and saturates (NaN gives 0), to bool is `!= 0` (NaN gives true), integers wrap,
-// to a float rounds to nearest even.
+// Numeric conversion: float to integer truncates and saturates (NaN gives 0), to bool is `!= 0` (NaN gives true),
+// integers wrap, to a float rounds to nearest even.
 struct Cast : ExprNode {
   static constexpr ExprKind Kind = ExprKind::Cast;
   Cast(Expr a, DType dtype) : ExprNode(Kind, dtype, a.lanes()), a(std::move(a)) {}
@@ -162,7 +189,8 @@ struct Load : ExprNode {
 
 struct Ramp : ExprNode {  // base, base + stride, …
   static constexpr ExprKind Kind = ExprKind::Ramp;
-  Ramp(Expr base, Expr stride, int lanes) : ExprNode(Kind, base.dtype(), lanes), base(std::move(base)), stride(std::move(stride)) {}
+  Ramp(Expr base, Expr stride, int lanes)
+      : ExprNode(Kind, base.dtype(), lanes), base(std::move(base)), stride(std::move(stride)) {}
   const Expr base, stride;
 };
 
@@ -181,20 +209,24 @@ struct VectorReduce : ExprNode {  // the lanes of `a` combined into one, as a ba
 
 struct Address : ExprNode {  // the place of an element, an argument of Extern; dtype Handle
   static constexpr ExprKind Kind = ExprKind::Address;
-  Address(Buffer buffer, std::vector<Expr> indices) : ExprNode(Kind, DType{TypeCode::Handle, 64}, 1), buffer(std::move(buffer)), indices(std::move(indices)) {}
+  Address(Buffer buffer, std::vector<Expr> indices)
+      : ExprNode(Kind, DType{TypeCode::Handle, 64}, 1), buffer(std::move(buffer)), indices(std::move(indices)) {}
   const Buffer buffer;
   const std::vector<Expr> indices;
 };
 
 // A call that leaves the function; used by `main` only, inside Evaluate. By name and arguments:
 //   "kernel:NAME"   Address of each buffer of the program's function NAME, then its scalars
-//   "runtime:NAME"  IntImm n, n input Addresses, IntImm m, m output Addresses, IntImm p, p int64 params, and at the end the Address
-//                   of an int64 buffer for results if the kernel has any; rank, extents and dtype are those of the buffers
+//   "runtime:NAME"  IntImm n, n input Addresses, IntImm m, m output Addresses, IntImm p, p int64 params, and at the end
+//   the Address
+//                   of an int64 buffer for results if the kernel has any; rank, extents and dtype are those of the
+//                   buffers
 //   "profile"       IntImm kernel, IntImm begin (1) or end (0)
 //   "fail:MESSAGE"  no arguments; ends the function with that error
 struct Extern : ExprNode {
   static constexpr ExprKind Kind = ExprKind::Extern;
-  Extern(std::string name, std::vector<Expr> args, DType dtype) : ExprNode(Kind, dtype, 1), name(std::move(name)), args(std::move(args)) {}
+  Extern(std::string name, std::vector<Expr> args, DType dtype)
+      : ExprNode(Kind, dtype, 1), name(std::move(name)), args(std::move(args)) {}
   const std::string name;
   const std::vector<Expr> args;
 };
@@ -212,15 +244,16 @@ struct BufferNode {
   std::vector<Expr> shape;    // int64
   std::vector<Expr> strides;  // elements; empty: row-major and dense
   Scope scope = Scope::Param;
-  int alignment = 1;          // bytes to which the first element is known to be aligned; 1: as its dtype needs
-  Buffer base;                // of a View: the buffer whose memory it shows, and where, in bytes
+  int alignment = 1;  // bytes to which the first element is known to be aligned; 1: as its dtype needs
+  Buffer base;        // of a View: the buffer whose memory it shows, and where, in bytes
   Expr base_offset;
 };
 
 Buffer make_buffer(std::string name, DType dtype, std::vector<Expr> shape, Scope scope = Scope::Param);
 
-// ---- Builders. They fold constants and drop identities that are exact, and check dtypes (Error Internal when they differ).
-// A scalar operand beside a vector one is broadcast; there is no arithmetic, only logic and order, on bool. ----
+// ---- Builders. They fold constants and drop identities that are exact, and check dtypes (Error Internal when they
+// differ). A scalar operand beside a vector one is broadcast; there is no arithmetic, only logic and order, on bool.
+// ----
 
 Expr int_imm(int64_t value, DType dtype = dtype::int64_);
 Expr float_imm(double value, DType dtype);

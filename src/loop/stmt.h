@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Statements and functions of the loop IR. The grammar:
 //
-//   Stmt = Store(buffer, indices, value) | For(var, min, extent, kind, body) | While(condition, body) | If(condition, then, else?)
+//   Stmt = Store(buffer, indices, value) | For(var, min, extent, kind, body) | While(condition, body) | If(condition,
+//   then, else?)
 //        | Let(var, value, body) | Allocate(buffer, body) | Block(stmts) | Evaluate(expr)
 #pragma once
 
@@ -60,7 +61,12 @@ enum class ForKind {
 struct For : StmtNode {
   static constexpr StmtKind Kind = StmtKind::For;
   For(Var var, Expr min, Expr extent, ForKind for_kind, Stmt body)
-      : StmtNode(Kind), var(std::move(var)), min(std::move(min)), extent(std::move(extent)), for_kind(for_kind), body(std::move(body)) {}
+      : StmtNode(Kind),
+        var(std::move(var)),
+        min(std::move(min)),
+        extent(std::move(extent)),
+        for_kind(for_kind),
+        body(std::move(body)) {}
   const Var var;           // runs over min … min + extent - 1
   const Expr min, extent;  // int64; a negative extent runs no iteration
   const ForKind for_kind;
@@ -77,14 +83,18 @@ struct While : StmtNode {  // `condition` is evaluated before each iteration
 struct If : StmtNode {
   static constexpr StmtKind Kind = StmtKind::If;
   If(Expr condition, Stmt then_body, Stmt else_body = Stmt())
-      : StmtNode(Kind), condition(std::move(condition)), then_body(std::move(then_body)), else_body(std::move(else_body)) {}
+      : StmtNode(Kind),
+        condition(std::move(condition)),
+        then_body(std::move(then_body)),
+        else_body(std::move(else_body)) {}
   const Expr condition;  // scalar
   const Stmt then_body, else_body;
 };
 
 struct Let : StmtNode {
   static constexpr StmtKind Kind = StmtKind::Let;
-  Let(Var var, Expr value, Stmt body) : StmtNode(Kind), var(std::move(var)), value(std::move(value)), body(std::move(body)) {}
+  Let(Var var, Expr value, Stmt body)
+      : StmtNode(Kind), var(std::move(var)), value(std::move(value)), body(std::move(body)) {}
   const Var var;
   const Expr value;
   const Stmt body;
@@ -118,25 +128,27 @@ Stmt allocate(const Buffer& buffer, Stmt body);
 Stmt block(std::vector<Stmt> stmts);  // flattens; one statement stays itself
 Stmt evaluate(Expr value);
 
-// A kernel, or a program's `main`. Kernels take buffers and int64 scalars; see docs in include/treadle/abi.h for how they are called.
+// A kernel, or a program's `main`. Kernels take buffers and int64 scalars; see docs in include/treadle/abi.h for how
+// they are called.
 struct Function {
   std::string name;
-  std::vector<Buffer> buffers;   // Scope::Param; outputs after inputs
-  size_t num_outputs = 0;        // how many of the last buffers are written
-  std::vector<Var> scalars;      // int64
+  std::vector<Buffer> buffers;  // Scope::Param; outputs after inputs
+  size_t num_outputs = 0;       // how many of the last buffers are written
+  std::vector<Var> scalars;     // int64
   Stmt body;
-  std::string source;            // names of the model's nodes that it computes, for profiles and debug information
+  std::string source;  // names of the model's nodes that it computes, for profiles and debug information
 };
 
 // ---- The straightforward loop nest of tensor expressions: the reference, and where schedules start. ----
 
-// One serial nest per tensor, in topological order; `outputs` and `inputs` become parameters, tensors between are Scratch.
-// Symbols (symbol_var) that occur become scalars, sorted by name.
+// One serial nest per tensor, in topological order; `outputs` and `inputs` become parameters, tensors between are
+// Scratch. Symbols (symbol_var) that occur become scalars, sorted by name.
 Function lower_naive(std::string name, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs);
 // The nest of one tensor into its buffer: loops over axes, initial value and reduction loops inside.
 Stmt lower_stage(const Tensor& tensor);
 
-// ---- Traversal: every pass over the loop IR derives from these; nodes that occur often are visited once per memo. ----
+// ---- Traversal: every pass over the loop IR derives from these; nodes that occur often are visited once per memo.
+// ----
 
 class ExprVisitor {
  public:
@@ -192,9 +204,10 @@ uint64_t structural_hash(const Function& function);
 // Errors: LoopInvalid naming the function, the statement and the rule (the rules head verify.cc).
 void verify(const Function& function);
 
-// Runs a function without scheduling or code generation: the reference evaluator. `args`: one tensor per buffer, outputs included
-// (allocated by the caller). `scalars` left out are read off the arguments' extents. Bounds of every access are checked.
-// Errors: LoopInvalid out of bounds; InvalidArgument for arguments that do not fit the parameters.
-void interpret(const Function& function, const std::vector<treadle::Tensor>& args, const std::vector<int64_t>& scalars = {});
+// Runs a function without scheduling or code generation: the reference evaluator. `args`: one tensor per buffer,
+// outputs included (allocated by the caller). `scalars` left out are read off the arguments' extents. Bounds of every
+// access are checked. Errors: LoopInvalid out of bounds; InvalidArgument for arguments that do not fit the parameters.
+void interpret(const Function& function, const std::vector<treadle::Tensor>& args,
+               const std::vector<int64_t>& scalars = {});
 
 }  // namespace treadle::loop

@@ -13,7 +13,8 @@ namespace treadle::loop {
 
 struct TensorNode;
 
-// A tensor: a placeholder (an input) or one definition, an expression for each element. Shared, identity is the pointer.
+// A tensor: a placeholder (an input) or one definition, an expression for each element. Shared, identity is the
+// pointer.
 class Tensor {
  public:
   Tensor() = default;
@@ -40,9 +41,9 @@ class Tensor {
 // value[axes] combined over reduce_axes, starting from `init` (by default the operator's neutral element).
 struct Reduction {
   ReduceOp op;
-  std::vector<Var> axes;       // each runs over 0 … extent-1
+  std::vector<Var> axes;  // each runs over 0 … extent-1
   std::vector<Expr> extents;
-  Expr init;                   // defined: the start value; may use the tensor's axes
+  Expr init;  // defined: the start value; may use the tensor's axes
 };
 
 struct TensorNode {

@@ -18,8 +18,10 @@ using Leaves = std::vector<loop::Tensor>;
 
 // A scalar constant inside a kernel is a literal of the code.
 loop::Tensor literal(const Tensor& value) {
-  const loop::Expr element = value.dtype().is_float() ? loop::float_imm(value.at(0), value.dtype()) : loop::int_imm(value.int_at(0), value.dtype());
-  return loop::compute("literal", std::vector<loop::Expr>(value.shape().size(), loop::Expr(1)), [&](const std::vector<loop::Var>&) { return element; });
+  const loop::Expr element = value.dtype().is_float() ? loop::float_imm(value.at(0), value.dtype())
+                                                      : loop::int_imm(value.int_at(0), value.dtype());
+  return loop::compute("literal", std::vector<loop::Expr>(value.shape().size(), loop::Expr(1)),
+                       [&](const std::vector<loop::Var>&) { return element; });
 }
 
 size_t leaf_offset(const Type& tuple, int index) {
@@ -50,7 +52,8 @@ class GraphBuilder {
  private:
   Leaves convert(const ir::Expr& expr) {
     switch (expr.kind()) {
-      case ir::ExprKind::Constant: return {literal(expr.as<ir::Constant>()->value)};
+      case ir::ExprKind::Constant:
+        return {literal(expr.as<ir::Constant>()->value)};
       case ir::ExprKind::Tuple: {
         Leaves leaves;
         for (const ir::Expr& field : expr.as<ir::Tuple>()->fields) {
@@ -65,9 +68,12 @@ class GraphBuilder {
         const size_t offset = leaf_offset(item->tuple.type(), item->index);
         return Leaves(tuple.begin() + offset, tuple.begin() + offset + flatten(expr.type()).size());
       }
-      case ir::ExprKind::Call: return convert_call(*expr.as<ir::Call>());
-      case ir::ExprKind::Op: return {};
-      default: fail(ErrorCode::Internal, "a primitive function holds an expression that is no operator call");
+      case ir::ExprKind::Call:
+        return convert_call(*expr.as<ir::Call>());
+      case ir::ExprKind::Op:
+        return {};
+      default:
+        fail(ErrorCode::Internal, "a primitive function holds an expression that is no operator call");
     }
   }
 
@@ -103,7 +109,8 @@ class GraphBuilder {
   std::vector<std::string> operators_, nodes_;
 };
 
-// Rebuilds a primitive function with other types; calls keep theirs, since inference would give the old expressions again.
+// Rebuilds a primitive function with other types; calls keep theirs, since inference would give the old expressions
+// again.
 class ExtentReplacer {
  public:
   PlainExtents run(const ir::Expr& expr) {
@@ -116,7 +123,8 @@ class ExtentReplacer {
     ir::post_order(function.body, [&](const ir::Expr& node) {
       if (!made_.count(node.get())) made_[node.get()] = rebuild(node);
     });
-    result_.function = ir::function(std::move(params), made_.at(function.body.get()), nullptr, function.attrs, {}, function.span);
+    result_.function =
+        ir::function(std::move(params), made_.at(function.body.get()), nullptr, function.attrs, {}, function.span);
     return std::move(result_);
   }
 
@@ -127,7 +135,8 @@ class ExtentReplacer {
     }
     if (const auto* tuple = node.as<ir::Tuple>()) return ir::tuple(replaced(tuple->fields), tuple->span);
     if (const auto* item = node.as<ir::TupleGetItem>()) {
-      return std::make_shared<ir::TupleGetItem>(made_.at(item->tuple.get()), item->index, plain(item->type), item->span);
+      return std::make_shared<ir::TupleGetItem>(made_.at(item->tuple.get()), item->index, plain(item->type),
+                                                item->span);
     }
     return node;
   }
@@ -202,7 +211,8 @@ std::vector<const TensorType*> flatten(const Type& type) {
       const auto& fields = static_cast<const TupleType*>(node)->fields;
       for (auto field = fields.rbegin(); field != fields.rend(); ++field) work.push_back(field->get());
     } else {
-      fail(ErrorCode::CodegenUnsupported, "a value of type {} cannot be compiled: only tensors and tuples can", to_string(type));
+      fail(ErrorCode::CodegenUnsupported, "a value of type {} cannot be compiled: only tensors and tuples can",
+           to_string(type));
     }
   }
   return leaves;

@@ -24,17 +24,17 @@ struct TensorGraph {
 // Errors: Internal when an operator of the function has no compute.
 TensorGraph tensor_graph(const ir::Function& function);
 
-// A primitive function in which every symbolic extent of a type is one symbol of its own: "n.0", "n.1", … in the order of occurrence,
-// equal extents the same. Schedules then work on plain symbols instead of the long expressions that deep nets of symbolic size
-// give, and layers that differ in these expressions only become one kernel.
+// A primitive function in which every symbolic extent of a type is one symbol of its own: "n.0", "n.1", … in the order
+// of occurrence, equal extents the same. Schedules then work on plain symbols instead of the long expressions that deep
+// nets of symbolic size give, and layers that differ in these expressions only become one kernel.
 struct PlainExtents {
   ir::Expr function;
   std::map<std::string, Dim> values;  // what each symbol stands for
 };
 PlainExtents plain_extents(const ir::Expr& function);
 
-// Floating-point operations: a reduction of a product counts two per combined element, every other operation of a definition
-// one per element; nullopt when an extent is symbolic.
+// Floating-point operations: a reduction of a product counts two per combined element, every other operation of a
+// definition one per element; nullopt when an extent is symbolic.
 std::optional<int64_t> count_operations(const TensorGraph& graph);
 
 // Leaves of a type in order: tuples flattened. Errors: CodegenUnsupported for functions and type variables.

@@ -14,11 +14,14 @@ namespace {
 constexpr int64_t kAlign = static_cast<int64_t>(kAlignment);
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
-Dim aligned(const Dim& bytes) { return bytes.is_const() ? Dim(aligned(bytes.value())) : Dim(kAlign) * ceildiv(bytes, kAlign); }
+Dim aligned(const Dim& bytes) {
+  return bytes.is_const() ? Dim(aligned(bytes.value())) : Dim(kAlign) * ceildiv(bytes, kAlign);
+}
 
 bool overlap(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
 
-// Greedy by size looks at all pairs of buffers that live at the same time; more buffers than this are placed in order of time.
+// Greedy by size looks at all pairs of buffers that live at the same time; more buffers than this are placed in order
+// of time.
 constexpr size_t kMaxGreedy = 4096;
 
 struct Placement {
@@ -30,12 +33,14 @@ struct Placement {
 Placement place_by_size(const std::vector<Lifetime>& buffers) {
   std::vector<size_t> order(buffers.size()), placed;
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return buffers[a].bytes.value() > buffers[b].bytes.value(); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return buffers[a].bytes.value() > buffers[b].bytes.value(); });
   Placement result{std::vector<int64_t>(buffers.size()), 0};
   for (size_t i : order) {
     std::vector<std::pair<int64_t, int64_t>> taken;
     for (size_t other : placed) {
-      if (overlap(buffers[i], buffers[other])) taken.emplace_back(result.offsets[other], result.offsets[other] + aligned(buffers[other].bytes.value()));
+      if (overlap(buffers[i], buffers[other]))
+        taken.emplace_back(result.offsets[other], result.offsets[other] + aligned(buffers[other].bytes.value()));
     }
     std::sort(taken.begin(), taken.end());
     const int64_t bytes = aligned(buffers[i].bytes.value());
@@ -143,7 +148,8 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes) {
   const Placement placement = fixed.size() <= kMaxGreedy ? place_by_size(buffers) : place_by_time(buffers);
   for (size_t i = 0; i < fixed.size(); ++i) plan.offsets[fixed[i]] = placement.offsets[i];
 
-  std::stable_sort(symbolic.begin(), symbolic.end(), [&](size_t a, size_t b) { return lifetimes[a].first < lifetimes[b].first; });
+  std::stable_sort(symbolic.begin(), symbolic.end(),
+                   [&](size_t a, size_t b) { return lifetimes[a].first < lifetimes[b].first; });
   std::vector<Slot> slots;
   std::vector<size_t> slot_of(lifetimes.size());
   for (size_t i : symbolic) {

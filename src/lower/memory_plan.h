@@ -20,9 +20,11 @@ struct MemoryPlan {
 };
 
 // Buffers that live at the same time never overlap.
-//   static sizes    lowest free offset, largest buffer first (greedy by size, Pisarchyk and Lee 2020, arXiv 2001.03288); thousands of
+//   static sizes    lowest free offset, largest buffer first (greedy by size, Pisarchyk and Lee 2020, arXiv
+//   2001.03288); thousands of
 //                   buffers in order of time, each in the smallest free stretch
-//   symbolic sizes  behind the static ones: buffers with disjoint lifetimes share a slot as large as their largest; slots of
+//   symbolic sizes  behind the static ones: buffers with disjoint lifetimes share a slot as large as their largest;
+//   slots of
 //                   provably equal sizes first
 // Cost: O(n log n + n * slots), and at most 4096² / 2 for greedy by size.
 MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes);

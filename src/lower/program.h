@@ -28,8 +28,8 @@ struct KernelInfo {
   std::optional<int64_t> operations;  // floating-point operations of one call; nullopt: depends on symbols
 };
 
-// Buffers of `main`: inputs, outputs, constants, then the arena (uint8, `arena` bytes) and, if there are late symbols, an int64 buffer
-// that receives their values. Its scalars: `symbols`.
+// Buffers of `main`: inputs, outputs, constants, then the arena (uint8, `arena` bytes) and, if there are late symbols,
+// an int64 buffer that receives their values. Its scalars: `symbols`.
 struct Program {
   std::vector<loop::Function> kernels;  // each once; structurally different from one another
   loop::Function main;
@@ -39,16 +39,17 @@ struct Program {
   std::vector<std::string> symbols;       // bound by the inputs' shapes
   std::vector<std::string> late_symbols;  // bound while running
   Dim arena;
-  std::vector<KernelInfo> calls;          // one per kernel call of main, by profile number
+  std::vector<KernelInfo> calls;  // one per kernel call of main, by profile number
 };
 
-// Turns the tensor expressions of a primitive function into one loop function; the driver passes the schedules, tests a naive nest.
+// Turns the tensor expressions of a primitive function into one loop function; the driver passes the schedules, tests a
+// naive nest.
 using Scheduler = std::function<loop::Function(const std::string& name, const std::vector<loop::Tensor>& inputs,
                                                const std::vector<loop::Tensor>& outputs)>;
 
 struct LowerOptions {
-  bool profile = false;   // main calls ctx->profile around every kernel
-  bool in_place = true;   // elementwise kernels may write over an argument that dies
+  bool profile = false;  // main calls ctx->profile around every kernel
+  bool in_place = true;  // elementwise kernels may write over an argument that dies
 };
 
 // The module's main must be as FuseOps leaves it: operators only inside primitive functions.

@@ -77,11 +77,11 @@ class StepBuilder {
   KernelTable kernels_;
   std::vector<Storage> storages_;
   std::unordered_map<const ir::ExprNode*, Leaves> values_;
-  std::vector<const ir::ExprNode*> insertions_;      // keys of values_ in order, to undo a scope
-  std::map<const void*, int> constant_storage_;      // by the address of the data
-  std::map<std::string, Dim> late_bounds_;           // upper bounds of late symbols, in symbols of the inputs
-  int position_ = 0;                                 // of the step that is being recorded
-  int depth_ = 0;                                    // of scopes
+  std::vector<const ir::ExprNode*> insertions_;  // keys of values_ in order, to undo a scope
+  std::map<const void*, int> constant_storage_;  // by the address of the data
+  std::map<std::string, Dim> late_bounds_;       // upper bounds of late symbols, in symbols of the inputs
+  int position_ = 0;                             // of the step that is being recorded
+  int depth_ = 0;                                // of scopes
 };
 
 }  // namespace treadle::lower

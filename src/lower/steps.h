@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a program before its memory is placed: what `main` will do, in order, on values that have no address yet.
+// The steps of a program before its memory is placed: what `main` will do, in order, on values that have no address
+// yet.
 #pragma once
 
 #include <memory>
@@ -18,7 +19,7 @@ namespace treadle::lower {
 struct Storage {
   enum class Kind { Input, Output, Constant, Arena, Dynamic };
   Kind kind = Kind::Arena;
-  int index = -1;        // of the input, output or constant
+  int index = -1;  // of the input, output or constant
   Dim bytes;
   int first = 0, last = 0;  // steps between which an Arena buffer is alive
   int parent = -1;          // an Arena buffer that is a piece of another storage, from `offset` bytes on
@@ -38,11 +39,11 @@ using Steps = std::vector<Step>;
 
 struct KernelStep {
   std::string function;
-  std::vector<Leaf> buffers;        // inputs, then outputs
+  std::vector<Leaf> buffers;  // inputs, then outputs
   std::vector<loop::Expr> scalars;
-  int call;                         // number for profiles
-  int position;                     // of this step, for lifetimes
-  std::vector<int> may_overwrite;   // inputs whose memory the one output may take over
+  int call;                        // number for profiles
+  int position;                    // of this step, for lifetimes
+  std::vector<int> may_overwrite;  // inputs whose memory the one output may take over
 };
 
 struct RuntimeStep {
@@ -55,8 +56,8 @@ struct CopyStep {
   Leaf from, to;
 };
 
-// The inputs, one behind the other, are the output: nothing happens for an input whose storage became that piece of the output's
-// storage, the others are copied.
+// The inputs, one behind the other, are the output: nothing happens for an input whose storage became that piece of the
+// output's storage, the others are copied.
 struct JoinStep {
   std::vector<Leaf> inputs;
   Leaf output;

@@ -282,7 +282,8 @@ Var arrange(TemplateContext& context, const Stage& acc, Stage& out, const Contra
     // The first loop of rows that has enough iterations, else the longest.
     size_t at = 0;
     for (size_t i = 1; i < loops.rows.size(); ++i) {
-      if (loops.rows[at].symbolic || (loops.rows[at].count < blocks && loops.rows[i].count > loops.rows[at].count)) at = i;
+      if (loops.rows[at].symbolic || (loops.rows[at].count < blocks && loops.rows[i].count > loops.rows[at].count))
+        at = i;
     }
     if (!loops.rows[at].symbolic) {
       const auto [block_loop, rest] = out.split_parts(loops.rows[at].loop, blocks);
@@ -290,7 +291,8 @@ Var arrange(TemplateContext& context, const Stage& acc, Stage& out, const Contra
       alone = outside.size();
       loops.rows[at].loop = rest;
     } else if (others < 4) {
-      // Cutting a loop of unknown length multiplies the special cases of its ends; it is a block of one row each as it is.
+      // Cutting a loop of unknown length multiplies the special cases of its ends; it is a block of one row each as it
+      // is.
       outside.push_back(loops.rows[0]);
       alone = outside.size();
       loops.rows.erase(loops.rows.begin());
@@ -394,7 +396,8 @@ bool schedule_contraction(TemplateContext& context, Stage& stage) {
     }
     const int64_t count = size_of({out.extent(i)}, kSymbolic);
     const bool row_loop = c.roles[i] == Role::Row && count > 1;  // single iterations go out of the way
-    (row_loop ? rows : (c.roles[i] == Role::Column ? columns : batch)).push_back({out.axis(i), count, !as_int(out.extent(i))});
+    (row_loop ? rows : (c.roles[i] == Role::Column ? columns : batch))
+        .push_back({out.axis(i), count, !as_int(out.extent(i))});
   }
   Var row_tile, row_in;
   if (row != kNone) {

@@ -345,7 +345,8 @@ ir::Expr call_op(std::string_view name, std::vector<ir::Expr> args, ir::AttrsRef
 
 ir::Expr scalar(double value, DType dtype) { return ir::constant(Tensor::scalar(dtype, value)); }
 
-std::optional<std::vector<Dim>> pieces_along(const std::vector<const TensorType*>& parts, const Shape& whole, int64_t axis) {
+std::optional<std::vector<Dim>> pieces_along(const std::vector<const TensorType*>& parts, const Shape& whole,
+                                             int64_t axis) {
   for (int64_t i = 0; i < axis; ++i) {
     if (!whole[i].is(1)) return std::nullopt;
   }

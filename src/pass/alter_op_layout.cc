@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chooses blocked layouts for the target, and lets them flow through what follows.
 //
-//   nn.relu(nn.conv2d(%x, w))   =>   layout_transform(nn.relu(nn.conv2d(layout_transform(%x, NCHW, NCHW16c), w', …)), NCHW16c, NCHW)
+//   nn.relu(nn.conv2d(%x, w))   =>   layout_transform(nn.relu(nn.conv2d(layout_transform(%x, NCHW, NCHW16c), w', …)),
+//   NCHW16c, NCHW)
 //
-// When:   an operator offers an alternative for the target (Op::alter); operators behind it keep the layout when their layout rule
-//         says how (Op::layout); every other user gets the original order back. A transform is made once per value and layout.
+// When:   an operator offers an alternative for the target (Op::alter); operators behind it keep the layout when their
+// layout rule
+//         says how (Op::layout); every other user gets the original order back. A transform is made once per value and
+//         layout.
 // Not:    across control flow and function boundaries, where values have their original order.
 // Values: equal up to the order of summation inside the alternative's kernel.
 #include <map>
@@ -85,7 +88,9 @@ class LayoutAlterer {
     return ir::tuple(std::move(fields), expr->span);
   }
 
-  Expr to_original(const Placed& value) { return value.now.defined() ? transform(value.expr, value.now, value.old) : value.expr; }
+  Expr to_original(const Placed& value) {
+    return value.now.defined() ? transform(value.expr, value.now, value.old) : value.expr;
+  }
 
   // The value in layout `wanted`; `old` names its axes when it is still in its original order.
   Expr to_layout(const Placed& value, const Layout& old, const Layout& wanted) {
@@ -105,7 +110,9 @@ class LayoutAlterer {
 
   // One entry per output tensor of a call.
   Values outputs_of(const Expr& call, const std::vector<Layout>& old, const std::vector<Layout>& now) const {
-    auto layout = [](const std::vector<Layout>& layouts, size_t i) { return i < layouts.size() ? layouts[i] : Layout(); };
+    auto layout = [](const std::vector<Layout>& layouts, size_t i) {
+      return i < layouts.size() ? layouts[i] : Layout();
+    };
     const TupleType* tuple = as_tuple(call.type());
     if (!tuple) return {{call, layout(old, 0), layout(now, 0)}};
     Values values;
@@ -121,7 +128,8 @@ class LayoutAlterer {
     if (!alternative || !context_.allow_rewrite()) return std::nullopt;
     std::vector<Expr> args;
     for (size_t i = 0; i < call.args.size(); ++i) {
-      args.push_back(to_layout(values_.at(call.args[i].get()).at(0), alternative->inputs_old[i], alternative->inputs[i]));
+      args.push_back(
+          to_layout(values_.at(call.args[i].get()).at(0), alternative->inputs_old[i], alternative->inputs[i]));
     }
     Expr result = ir::call(alternative->op, std::move(args), alternative->attrs, expr->span);
     return outputs_of(result, alternative->outputs_old, alternative->outputs);
@@ -149,13 +157,17 @@ class LayoutAlterer {
     if (!changes || !answer.outputs[0].defined() || !context_.allow_rewrite()) return std::nullopt;
 
     std::vector<Expr> converted;
-    for (size_t i = 0; i < args.size(); ++i) converted.push_back(to_layout(args[i], original_names(args[i], answer.inputs[i]), answer.inputs[i]));
+    for (size_t i = 0; i < args.size(); ++i)
+      converted.push_back(to_layout(args[i], original_names(args[i], answer.inputs[i]), answer.inputs[i]));
     std::vector<Expr> call_args;
     size_t next = 0;
     for (const Expr& arg : call.args) {
       const size_t count = values_.at(arg.get()).size();
-      if (as_tensor(arg.type())) call_args.push_back(converted[next]);
-      else call_args.push_back(ir::tuple(std::vector<Expr>(converted.begin() + next, converted.begin() + next + count), arg->span));
+      if (as_tensor(arg.type()))
+        call_args.push_back(converted[next]);
+      else
+        call_args.push_back(
+            ir::tuple(std::vector<Expr>(converted.begin() + next, converted.begin() + next + count), arg->span));
       next += count;
     }
     Expr result = ir::call(call.op(), std::move(call_args), answer.attrs ? answer.attrs : call.attrs, expr->span);

@@ -4,7 +4,8 @@
 //   let %x = exp(%a); %b        =>   %b
 //   (exp(%a), %b).1             =>   %b
 //
-// Values: equal; every operator but the random ones is pure. A graph edge that nothing uses does not exist in the IR anyway.
+// Values: equal; every operator but the random ones is pure. A graph edge that nothing uses does not exist in the IR
+// anyway.
 #include <unordered_set>
 
 #include "pass/passes.h"

@@ -3,7 +3,8 @@
 //
 //   add(relu(%x), relu(%x)')   =>   %0 = relu(%x); add(%0, %0)
 //
-// When:   same pure operator, equal attributes, and arguments that are the same values; constants of at most kMaxScalar elements are
+// When:   same pure operator, equal attributes, and arguments that are the same values; constants of at most kMaxScalar
+// elements are
 //         compared by value. Projections of one tuple likewise.
 // Values: equal.
 #include <unordered_map>
@@ -42,7 +43,8 @@ class Eliminator : public ir::Mutator {
 
  private:
   static bool candidate(const Expr& expr) {
-    if (const ir::Call* call = op_call(expr)) return call->op()->has(ir::kPure) && !call->op()->has(ir::kDataDependentShape);
+    if (const ir::Call* call = op_call(expr))
+      return call->op()->has(ir::kPure) && !call->op()->has(ir::kDataDependentShape);
     if (const auto* constant = expr.as<ir::Constant>()) return constant->value.size() <= kMaxScalar;
     return expr.as<ir::TupleGetItem>() || expr.as<ir::Tuple>();
   }

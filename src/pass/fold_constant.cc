@@ -5,9 +5,11 @@
 //   if (True) { a } else { b }            =>   a
 //
 // When:   every operand of a pure call is a constant (or made from constants), and its type is static.
-// Not:    inside primitive functions; creation operators (zeros, arange) alone, which cost nothing to keep; a result that is much
+// Not:    inside primitive functions; creation operators (zeros, arange) alone, which cost nothing to keep; a result
+// that is much
 //         larger than what it is made of (kMaxGrowth).
-// Values: as the compiled kernels give them. All foldable subgraphs of the module are computed as one batch by the context's evaluator.
+// Values: as the compiled kernels give them. All foldable subgraphs of the module are computed as one batch by the
+// context's evaluator.
 #include <unordered_map>
 #include <unordered_set>
 
@@ -46,8 +48,9 @@ int64_t static_bytes(const Type& type) {
 
 // What is constant in one function.
 struct Analysis {
-  std::unordered_map<const ir::ExprNode*, int64_t> constant;  // constant expressions, with the bytes of constants they are made of
-  std::vector<Expr> roots;                                    // largest foldable ones
+  std::unordered_map<const ir::ExprNode*, int64_t>
+      constant;             // constant expressions, with the bytes of constants they are made of
+  std::vector<Expr> roots;  // largest foldable ones
 };
 
 class Analyser {
@@ -69,7 +72,8 @@ class Analyser {
   void mark_primitive_bodies(const Expr& root) {
     ir::post_order(root, [&](const Expr& expr) {
       const auto* function = expr.as<ir::Function>();
-      if (function && function->is_primitive()) ir::post_order(function->body, [&](const Expr& inner) { inside_primitive_.insert(inner.get()); });
+      if (function && function->is_primitive())
+        ir::post_order(function->body, [&](const Expr& inner) { inside_primitive_.insert(inner.get()); });
     });
   }
 
@@ -100,7 +104,8 @@ class Analyser {
     return bytes >= 0 && bytes <= kFreeBytes + kMaxGrowth * analysis_.constant.at(expr.get());
   }
 
-  // A root is a foldable call that something not constant uses, or that a constant call which is not worth folding uses.
+  // A root is a foldable call that something not constant uses, or that a constant call which is not worth folding
+  // uses.
   void find_roots(const std::vector<Expr>& order) {
     std::unordered_set<const ir::ExprNode*> taken;
     auto want = [&](const Expr& expr) {
@@ -109,8 +114,10 @@ class Analyser {
         Expr current = work.back();
         work.pop_back();
         if (!analysis_.constant.count(current.get()) || !taken.insert(current.get()).second) continue;
-        if (worth_folding(current)) analysis_.roots.push_back(current);
-        else for (const Expr& child : ir::children(current)) work.push_back(child);
+        if (worth_folding(current))
+          analysis_.roots.push_back(current);
+        else
+          for (const Expr& child : ir::children(current)) work.push_back(child);
       }
     };
     for (const Expr& expr : order) {
@@ -126,7 +133,8 @@ class Analyser {
 // Puts the computed values in place, and takes the branch of an If whose condition is constant.
 class Replacer : public ir::Mutator {
  public:
-  Replacer(const std::unordered_map<const ir::ExprNode*, Expr>& values, PassContext& context) : values_(values), context_(context) {}
+  Replacer(const std::unordered_map<const ir::ExprNode*, Expr>& values, PassContext& context)
+      : values_(values), context_(context) {}
 
  protected:
   Expr enter(const Expr& expr) override {
@@ -139,7 +147,8 @@ class Replacer : public ir::Mutator {
   Expr rewrite(const Expr&, const Expr& after) override {
     if (const auto* branch = after.as<ir::If>()) {
       const auto* condition = branch->condition.as<ir::Constant>();
-      if (condition && context_.allow_rewrite()) return condition->value.int_at(0) ? branch->then_branch : branch->else_branch;
+      if (condition && context_.allow_rewrite())
+        return condition->value.int_at(0) ? branch->then_branch : branch->else_branch;
     }
     const auto* item = after.as<ir::TupleGetItem>();
     const auto* tuple = item ? item->tuple.as<ir::Tuple>() : nullptr;

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Moves a per-channel scale into the weights of the convolution or dense layer beside it.
 //
-//   backward   multiply(nn.conv2d(%x, w), s)            =>   nn.conv2d(%x, w * s)          s along the output's channels
+//   backward   multiply(nn.conv2d(%x, w), s)            =>   nn.conv2d(%x, w * s)          s along the output's
+//   channels
 //              multiply(add(nn.conv2d(%x, w), b), s)    =>   add(nn.conv2d(%x, w * s), b * s)
-//              multiply(nn.relu(nn.conv2d(%x, w)), s)   =>   nn.relu(nn.conv2d(%x, w * s))  only if every element of s > 0
+//              multiply(nn.relu(nn.conv2d(%x, w)), s)   =>   nn.relu(nn.conv2d(%x, w * s))  only if every element of s
+//              > 0
 //   forward    nn.conv2d(multiply(%x, s), w)            =>   nn.conv2d(%x, w * s)          s along the data's channels
 //
-// When:   scale and weight are constants, the scaled value has one user, and the operator has a ScaleRule that names the axes.
-// Not:    grouped convolutions forward (their rule says so); a scale along other axes.
-// Values: products are rounded once in the weight instead of once in the result: at most 1 ULP per term.
+// When:   scale and weight are constants, the scaled value has one user, and the operator has a ScaleRule that names
+// the axes. Not:    grouped convolutions forward (their rule says so); a scale along other axes. Values: products are
+// rounded once in the weight instead of once in the result: at most 1 ULP per term.
 #include "op/tensor/binary.h"
 #include "op/tensor/reshape.h"
 #include "pass/passes.h"
@@ -21,7 +23,8 @@ using ir::Expr;
 
 constexpr int kMaxChain = 8;  // operators between the scale and the layer that takes it
 
-// A constant that varies along one axis (counted from the front of a tensor of `rank` axes), as a vector; or a single number (axis -1).
+// A constant that varies along one axis (counted from the front of a tensor of `rank` axes), as a vector; or a single
+// number (axis -1).
 struct ChannelScale {
   int axis;
   Tensor values;  // 1-d
@@ -75,7 +78,8 @@ class Folder {
     if (!multiply || !multiply->op()->has(ir::kMultiplyLike)) return Expr();
     const int scale_arg = multiply->args[1].as<ir::Constant>() ? 1 : multiply->args[0].as<ir::Constant>() ? 0 : -1;
     if (scale_arg < 0 || !equal(multiply->args[1 - scale_arg].type(), layer.args[0].type())) return Expr();
-    std::optional<ChannelScale> scale = channel_scale(multiply->args[scale_arg], layer.args[0].tensor_type().shape.size());
+    std::optional<ChannelScale> scale =
+        channel_scale(multiply->args[scale_arg], layer.args[0].tensor_type().shape.size());
     if (!scale) return Expr();
     const int weight_axis = rule.weight_in_axis(layer);
     if (scale->axis >= 0 && (weight_axis < 0 || scale->axis != rule.data_axis(layer))) return Expr();
@@ -96,7 +100,9 @@ class Folder {
     if (op.scale) return into_layer(*call, scale);
     if (op.has(ir::kAddLike)) return through_addition(*call, value, scale, depth);
     const bool commutes = op.has(ir::kPositiveScaleCommutes) && call->args.size() == 1 && all_positive(scale.values);
-    if (!commutes || !as_tensor(call->args[0].type()) || as_tensor(call->args[0].type())->shape.size() != value.tensor_type().shape.size()) return Expr();
+    if (!commutes || !as_tensor(call->args[0].type()) ||
+        as_tensor(call->args[0].type())->shape.size() != value.tensor_type().shape.size())
+      return Expr();
     Expr inner = push_backward(call->args[0], scale, depth + 1);
     return inner.defined() ? ir::call(call->op(), {inner}, call->attrs, call->span) : Expr();
   }

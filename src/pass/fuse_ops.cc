@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups operators into primitive functions: one kernel each.
 //
-//   add(relu(nn.conv2d(%x, %w)), %y)   =>   fn (%p0, %p1, %p2, Primitive=1) { add(relu(nn.conv2d(%p0, %p1)), %p2) }(%x, %w, %y)
+//   add(relu(nn.conv2d(%x, %w)), %y)   =>   fn (%p0, %p1, %p2, Primitive=1) { add(relu(nn.conv2d(%p0, %p1)), %p2) }(%x,
+//   %w, %y)
 //
 // When:   along the post-dominator tree of each region, by the operators' fusion kinds, as Relay's FuseOps does:
 //           an anchor (convolution, dense) takes the elementwise operators behind it;
 //           elementwise and broadcast operators join what follows, up to and including a reduction;
 //           injective operators (transpose, concatenate) join injective ones.
-// Not:    into an anchor (its operands are read many times), operators that need no kernel (Op::joins, Op::splits), across control flow, behind a reduction, beyond kMaxGroup operators;
+// Not:    into an anchor (its operands are read many times), operators that need no kernel (Op::joins, Op::splits),
+// across control flow, behind a reduction, beyond kMaxGroup operators;
 //         at optimisation level 0, and when it is switched off, every operator stays alone.
 // Values: equal; nothing is reordered.
 #include <algorithm>
@@ -50,8 +52,10 @@ std::vector<Expr> tensor_operands(const ir::Call& call) {
   std::vector<Expr> operands;
   for (const Expr& arg : call.args) {
     const auto* tuple = call.op()->tuple_input ? arg.as<ir::Tuple>() : nullptr;
-    if (tuple) operands.insert(operands.end(), tuple->fields.begin(), tuple->fields.end());
-    else operands.push_back(arg);
+    if (tuple)
+      operands.insert(operands.end(), tuple->fields.begin(), tuple->fields.end());
+    else
+      operands.push_back(arg);
   }
   return operands;
 }
@@ -92,15 +96,18 @@ class Fuser {
   }
 
  private:
-  // ---- The operator calls of each region (a function body, a branch, a loop body), operands first, with their uses. ----
+  // ---- The operator calls of each region (a function body, a branch, a loop body), operands first, with their uses.
+  // ----
 
   void collect(const Expr& root) {
     assign_regions(root);
     find_tuple_users(root);
     ir::post_order(root, [&](const Expr& expr) {
       const ir::Call* call = op_call(expr);
-      if (call) add_node(expr, *call);
-      else mark_operands_external(expr);
+      if (call)
+        add_node(expr, *call);
+      else
+        mark_operands_external(expr);
     });
     if (auto found = index_.find(root.get()); found != index_.end()) nodes_[found->second].external = true;
   }
@@ -119,7 +126,8 @@ class Fuser {
       }
       const auto* branch = expr.as<ir::If>();
       for (const Expr& child : ir::children(expr)) {
-        const bool own_region = child.as<ir::Function>() || (branch && !child.same_as(branch->condition)) || expr.as<ir::Function>();
+        const bool own_region =
+            child.as<ir::Function>() || (branch && !child.same_as(branch->condition)) || expr.as<ir::Function>();
         work.emplace_back(child, own_region ? next_region++ : region);
       }
     }
@@ -143,7 +151,8 @@ class Fuser {
       }
       const TensorType *from = as_tensor(operand.type()), *to = as_tensor(expr.type());
       const bool same_shape = from && to && equal(tensor_type(from->shape, to->dtype), expr.type());
-      producer.uses.push_back({id, node.kind == FusionKind::Broadcast && same_shape ? FusionKind::Elementwise : node.kind});
+      producer.uses.push_back(
+          {id, node.kind == FusionKind::Broadcast && same_shape ? FusionKind::Elementwise : node.kind});
     }
     for (const Expr& arg : call.args) {
       if (arg.as<ir::Tuple>() && call.op()->tuple_input) continue;
@@ -219,12 +228,16 @@ class Fuser {
     const FusionKind group = nodes_[find(id)].group_kind;
     auto up_to = [](FusionKind limit) { return [limit](FusionKind kind, bool) { return kind <= limit; }; };
     if (group == FusionKind::OutFusable) {
-      if (phase == 0 && node.path == FusionKind::Elementwise && path_allows(id, sink, up_to(FusionKind::Broadcast))) join(id, sink);
+      if (phase == 0 && node.path == FusionKind::Elementwise && path_allows(id, sink, up_to(FusionKind::Broadcast)))
+        join(id, sink);
     } else if (group <= FusionKind::Broadcast) {
-      auto allowed = [](FusionKind kind, bool is_sink) { return kind <= FusionKind::Injective || (is_sink && kind == FusionKind::Reduction); };
+      auto allowed = [](FusionKind kind, bool is_sink) {
+        return kind <= FusionKind::Injective || (is_sink && kind == FusionKind::Reduction);
+      };
       if (node.path <= FusionKind::Reduction && path_allows(id, sink, allowed)) join(id, sink);
     } else if (group == FusionKind::Injective) {
-      if (phase == 1 && node.path <= FusionKind::Injective && path_allows(id, sink, up_to(FusionKind::Injective))) join(id, sink);
+      if (phase == 1 && node.path <= FusionKind::Injective && path_allows(id, sink, up_to(FusionKind::Injective)))
+        join(id, sink);
     }
   }
 
@@ -295,12 +308,14 @@ class Fuser {
     return made.at(root.get());
   }
 
-  // As ir::with_children, but extents that are known only while running keep their symbols, which the kernels behind mention.
+  // As ir::with_children, but extents that are known only while running keep their symbols, which the kernels behind
+  // mention.
   static Expr with_operands(const Expr& expr, std::vector<Expr> operands) {
     if (const auto* branch = expr.as<ir::If>()) {
       return std::make_shared<ir::If>(operands.at(0), operands.at(1), operands.at(2), branch->type, branch->span);
     }
-    if (const auto* item = expr.as<ir::TupleGetItem>()) return std::make_shared<ir::TupleGetItem>(operands.at(0), item->index, item->type, item->span);
+    if (const auto* item = expr.as<ir::TupleGetItem>())
+      return std::make_shared<ir::TupleGetItem>(operands.at(0), item->index, item->type, item->span);
     if (const auto* call = expr.as<ir::Call>()) {
       Expr callee = operands.at(0);
       operands.erase(operands.begin());
@@ -309,7 +324,8 @@ class Fuser {
     if (expr.as<ir::Loop>()) {
       const Expr rebuilt = ir::with_children(expr, operands);
       const auto* loop = rebuilt.as<ir::Loop>();
-      return std::make_shared<ir::Loop>(loop->trip_count, loop->condition, loop->body, loop->initial, loop->num_scanned, expr.type(), expr->span);
+      return std::make_shared<ir::Loop>(loop->trip_count, loop->condition, loop->body, loop->initial, loop->num_scanned,
+                                        expr.type(), expr->span);
     }
     return ir::with_children(expr, operands);
   }
@@ -353,7 +369,8 @@ class Fuser {
       result = std::make_shared<ir::Call>(call.callee, std::move(call_args), call.attrs, call.type, call.span);
       inner[expr.get()] = result;
     }
-    Expr function = ir::function(std::move(params), result, result.type(), {{"Primitive", int64_t{1}}}, {}, result->span);
+    Expr function =
+        ir::function(std::move(params), result, result.type(), {{"Primitive", int64_t{1}}}, {}, result->span);
     return ir::call(function, std::move(args), result->span);
   }
 

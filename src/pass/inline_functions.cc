@@ -29,7 +29,8 @@ bool mentions(const Expr& root, const Expr& var) {
   return found;
 }
 
-// A copy of a function's body with arguments for parameters, and fresh variables for what it binds, since a variable is bound once.
+// A copy of a function's body with arguments for parameters, and fresh variables for what it binds, since a variable is
+// bound once.
 class Instantiator : public ir::Mutator {
  public:
   Instantiator(const ir::Function& function, const std::vector<Expr>& args, size_t& nodes) : nodes_(nodes) {
@@ -52,12 +53,14 @@ class Instantiator : public ir::Mutator {
   }
 
   Expr rewrite(const Expr&, const Expr& after) override {
-    if (const auto* let = after.as<ir::Let>()) return ir::let(values_.at(let->var.get()), let->value, let->body, let->span);
+    if (const auto* let = after.as<ir::Let>())
+      return ir::let(values_.at(let->var.get()), let->value, let->body, let->span);
     const auto* function = after.as<ir::Function>();
     if (!function) return after;
     std::vector<Expr> params;
     for (const Expr& param : function->params) params.push_back(values_.at(param.get()));
-    return ir::function(std::move(params), function->body, function->ret_type, function->attrs, function->type_params, function->span);
+    return ir::function(std::move(params), function->body, function->ret_type, function->attrs, function->type_params,
+                        function->span);
   }
 
  private:
@@ -147,7 +150,8 @@ std::vector<std::string> callees_first(const ir::Module& module) {
 ir::Module inline_functions(const ir::Module& module, PassContext& context) {
   ir::Module result = module;
   std::vector<std::string> order = callees_first(module);
-  if (module.functions.count("main") && std::find(order.begin(), order.end(), "main") == order.end()) order.push_back("main");
+  if (module.functions.count("main") && std::find(order.begin(), order.end(), "main") == order.end())
+    order.push_back("main");
   std::set<std::string> finished;
   size_t nodes = 0;
   for (const std::string& name : order) {

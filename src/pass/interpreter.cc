@@ -113,7 +113,8 @@ class Interpreter {
     std::vector<loop::Tensor> inputs;
     for (const Expr& arg : call.args) {
       for (const TensorType* type : leaves(arg.type())) {
-        inputs.push_back(loop::placeholder(fmt::format("x{}", inputs.size()), loop::to_exprs(type->shape), type->dtype));
+        inputs.push_back(
+            loop::placeholder(fmt::format("x{}", inputs.size()), loop::to_exprs(type->shape), type->dtype));
       }
     }
     const loop::Function function = loop::lower_naive(call.op()->name, inputs, call.op()->compute(call, inputs));
@@ -134,7 +135,8 @@ class Interpreter {
     Values results;
     const std::vector<const TensorType*> types = leaves(call.type);
     for (size_t i = 0; i < types.size(); ++i) {
-      results.emplace_back(types[i]->dtype, extents(kernel.output_bounds.empty() ? types[i]->shape : kernel.output_bounds[i]));
+      results.emplace_back(types[i]->dtype,
+                           extents(kernel.output_bounds.empty() ? types[i]->shape : kernel.output_bounds[i]));
     }
     std::vector<TreadleTensorRef> input_refs, output_refs;
     for (const Tensor& tensor : inputs) input_refs.push_back(tensor_ref(tensor));
@@ -142,14 +144,16 @@ class Interpreter {
     std::vector<int64_t> late(kernel.result_symbols.size());
     RunState state;
     state.begin(1, nullptr);
-    const int32_t code = function(state.context(), input_refs.data(), static_cast<int32_t>(input_refs.size()), output_refs.data(),
-                                  static_cast<int32_t>(output_refs.size()), kernel.params.data(), static_cast<int32_t>(kernel.params.size()), late.data());
+    const int32_t code = function(state.context(), input_refs.data(), static_cast<int32_t>(input_refs.size()),
+                                  output_refs.data(), static_cast<int32_t>(output_refs.size()), kernel.params.data(),
+                                  static_cast<int32_t>(kernel.params.size()), late.data());
     state.end();
     if (code != 0) fail(ErrorCode::RuntimeKernel, "{}: {}", call.op()->name, state.message());
     for (size_t i = 0; i < late.size(); ++i) symbols_[kernel.result_symbols[i]] = late[i];
     if (late.empty()) return results;
     for (size_t i = 0; i < types.size(); ++i) {  // dense in the first part of the room given
-      results[i] = Tensor(types[i]->dtype, extents(types[i]->shape), results[i].data(), std::make_shared<Tensor>(results[i]));
+      results[i] =
+          Tensor(types[i]->dtype, extents(types[i]->shape), results[i].data(), std::make_shared<Tensor>(results[i]));
     }
     return results;
   }
@@ -160,6 +164,8 @@ class Interpreter {
 
 }  // namespace
 
-std::vector<Tensor> interpret(const ir::Expr& expr, const Bindings& bindings) { return Interpreter(bindings).run(expr); }
+std::vector<Tensor> interpret(const ir::Expr& expr, const Bindings& bindings) {
+  return Interpreter(bindings).run(expr);
+}
 
 }  // namespace treadle::pass

@@ -11,10 +11,14 @@
 namespace treadle::pass {
 namespace {
 
-bool listed(const std::set<std::string>& names, const std::string& name) { return names.count(name) || names.count("all"); }
+bool listed(const std::set<std::string>& names, const std::string& name) {
+  return names.count(name) || names.count("all");
+}
 
 void dump(const PassContext& context, const char* when, const Pass& pass, const ir::Module& module) {
-  if (context.print) context.print(fmt::format("{} {}", when, pass.name), ir::print(module, {.types = true, .spans = false, .constants = false}));
+  if (context.print)
+    context.print(fmt::format("{} {}", when, pass.name),
+                  ir::print(module, {.types = true, .spans = false, .constants = false}));
 }
 
 ir::Module run_one(const Pass& pass, const ir::Module& module, PassContext& context) {
@@ -59,16 +63,30 @@ const Pass& get_pass(const std::string& name) {
     if (pass.name == name) return pass;
     names.push_back(pass.name);
   }
-  throw Error(ErrorCode::InvalidArgument, fmt::format("there is no pass \"{}\"", name)).help("nearest: " + nearest(name, names));
+  throw Error(ErrorCode::InvalidArgument, fmt::format("there is no pass \"{}\"", name))
+      .help("nearest: " + nearest(name, names));
 }
 
 const std::vector<std::string>& default_pipeline() {
   static const std::vector<std::string> names = {
-      "RemoveUnusedFunctions", "Inline", "InferType",  // from here: only main and what recursion needs; every type is known
-      "SimplifyInference", "FoldConstant", "CanonicalizeOps", "SimplifyExpr", "EliminateCommonSubexpr",
-      "FoldScaleAxis", "FoldConstant", "SimplifyExpr",
-      "AlterOpLayout", "SimplifyInference", "CanonicalizeOps", "SimplifyExpr",  // from here: every operator has a kernel
-      "FoldConstant", "EliminateCommonSubexpr", "DeadCodeElimination",
+      "RemoveUnusedFunctions",
+      "Inline",
+      "InferType",  // from here: only main and what recursion needs; every type is known
+      "SimplifyInference",
+      "FoldConstant",
+      "CanonicalizeOps",
+      "SimplifyExpr",
+      "EliminateCommonSubexpr",
+      "FoldScaleAxis",
+      "FoldConstant",
+      "SimplifyExpr",
+      "AlterOpLayout",
+      "SimplifyInference",
+      "CanonicalizeOps",
+      "SimplifyExpr",  // from here: every operator has a kernel
+      "FoldConstant",
+      "EliminateCommonSubexpr",
+      "DeadCodeElimination",
       "FuseOps",  // from here: operators occur only inside primitive functions
   };
   return names;

@@ -6,7 +6,8 @@
 
 namespace treadle::pass {
 
-#define TREADLE_PASS(function, name, opt_level, purpose) ir::Module function(const ir::Module& module, PassContext& context);
+#define TREADLE_PASS(function, name, opt_level, purpose) \
+  ir::Module function(const ir::Module& module, PassContext& context);
 #include "pass/passes.def"
 #undef TREADLE_PASS
 

@@ -10,7 +10,8 @@ constexpr int kMaxRounds = 32;  // of one call: rules that undo each other must 
 
 class CallRewriter : public ir::Mutator, public RewriteInfo {
  public:
-  CallRewriter(const Expr& root, PassContext& context, const RewriteRule& rule) : context_(context), rule_(rule), uses_(ir::count_uses(root)) {}
+  CallRewriter(const Expr& root, PassContext& context, const RewriteRule& rule)
+      : context_(context), rule_(rule), uses_(ir::count_uses(root)) {}
 
   bool single_use(const Expr& expr) const override {
     auto found = uses_.find(expr.get());
@@ -46,8 +47,9 @@ class CallRewriter : public ir::Mutator, public RewriteInfo {
       if (!call) break;
       Expr replacement = rule_(*call, current, *this);
       if (!replacement.defined() || replacement.same_as(current) || !context_.allow_rewrite()) break;
-      TREADLE_CHECK(!replacement.type() || !current.type() || compatible(replacement.type(), current.type()), "rewriting {} changes its type from {} to {}",
-                    call->op()->name, to_string(current.type()), to_string(replacement.type()));
+      TREADLE_CHECK(!replacement.type() || !current.type() || compatible(replacement.type(), current.type()),
+                    "rewriting {} changes its type from {} to {}", call->op()->name, to_string(current.type()),
+                    to_string(replacement.type()));
       current = replacement;
     }
     return current;

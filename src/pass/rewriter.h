@@ -19,7 +19,8 @@ inline const ir::Call* op_call(const ir::Expr& expr) {
 // What a rule may ask about the graph that it rewrites.
 class RewriteInfo {
  public:
-  // True when exactly one other expression (or nothing) uses `expr`; work in it is not done twice when it moves into its user.
+  // True when exactly one other expression (or nothing) uses `expr`; work in it is not done twice when it moves into
+  // its user.
   virtual bool single_use(const ir::Expr& expr) const = 0;
 
  protected:
@@ -28,8 +29,9 @@ class RewriteInfo {
 
 using RewriteRule = std::function<ir::Expr(const ir::Call& call, const ir::Expr& expr, const RewriteInfo& info)>;
 
-// Applies `rule` to every call of an operator, operands first, outside primitive functions. The rule gives the replacement (of the
-// same type), or an undefined expression to leave the call. A replacement is tried again, up to kMaxRounds times.
+// Applies `rule` to every call of an operator, operands first, outside primitive functions. The rule gives the
+// replacement (of the same type), or an undefined expression to leave the call. A replacement is tried again, up to
+// kMaxRounds times.
 ir::Module rewrite_calls(const ir::Module& module, PassContext& context, const RewriteRule& rule);
 
 }  // namespace treadle::pass

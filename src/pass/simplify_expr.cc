@@ -5,11 +5,12 @@
 //   reshape(%x) to its own shape      =>   %x
 //   copy(%x)                          =>   %x                                      operators that give their argument
 //   (%x * c1) * c2                    =>   %x * (c1 * c2)                          constants meet and fold; likewise +
-//   (%x + c1) * c2                    =>   %x * c2 + c1 * c2                       so that the scale can move into weights
+//   (%x + c1) * c2                    =>   %x * c2 + c1 * c2                       so that the scale can move into
+//   weights
 //
 // When:   the inner value has one user where arithmetic is reordered.
-// Not:    constants whose sums or products leave the range of normal numbers: (%x * 1e30) * 1e30 may be finite where 1e60 is not.
-// Values: reordering constants rounds differently, by at most 2 ULP of the largest term.
+// Not:    constants whose sums or products leave the range of normal numbers: (%x * 1e30) * 1e30 may be finite where
+// 1e60 is not. Values: reordering constants rounds differently, by at most 2 ULP of the largest term.
 #include <cmath>
 #include <limits>
 
@@ -35,13 +36,15 @@ std::optional<ScaledValue> with_constant(const Expr& expr, ir::Trait trait) {
   if (!call || !call->op()->has(trait) || call->args.size() != 2) return std::nullopt;
   if (!as_tensor(expr.type()) || !as_tensor(expr.type())->dtype.is_float()) return std::nullopt;
   if (is_constant(call->args[1]) == is_constant(call->args[0])) return std::nullopt;
-  return is_constant(call->args[1]) ? ScaledValue{call->args[0], call->args[1]} : ScaledValue{call->args[1], call->args[0]};
+  return is_constant(call->args[1]) ? ScaledValue{call->args[0], call->args[1]}
+                                    : ScaledValue{call->args[1], call->args[0]};
 }
 
 // True when combining the two constants does not stretch them to something much larger.
 bool small_product(const Expr& a, const Expr& b) {
   const Dim elements = product(broadcast(a.tensor_type().shape, b.tensor_type().shape));
-  return elements.is_const() && elements.value() <= 4 * (a.as<ir::Constant>()->value.size() + b.as<ir::Constant>()->value.size());
+  return elements.is_const() &&
+         elements.value() <= 4 * (a.as<ir::Constant>()->value.size() + b.as<ir::Constant>()->value.size());
 }
 
 // The smallest and the largest magnitude of a constant's elements, zeros left out; NaN and infinity are largest.
@@ -58,15 +61,19 @@ std::pair<double, double> magnitudes(const Expr& expr) {
   return {low, high};
 }
 
-// True when every product and every sum of an element of `a` and one of `b` is zero or a normal number of their type. Sums cannot
-// underflow, so only their upper end counts.
+// True when every product and every sum of an element of `a` and one of `b` is zero or a normal number of their type.
+// Sums cannot underflow, so only their upper end counts.
 bool stays_normal(const Expr& a, const Expr& b) {
   const auto [low_a, high_a] = magnitudes(a);
   const auto [low_b, high_b] = magnitudes(b);
   const DType dtype = a.tensor_type().dtype;
   const bool half = dtype == dtype::float16_, wide = dtype == dtype::float64_;
-  const double smallest = half ? 0x1p-14 : wide ? std::numeric_limits<double>::min() : double{std::numeric_limits<float>::min()};
-  const double largest = half ? 65504 : wide ? std::numeric_limits<double>::max() : double{std::numeric_limits<float>::max()};
+  const double smallest = half   ? 0x1p-14
+                          : wide ? std::numeric_limits<double>::min()
+                                 : double{std::numeric_limits<float>::min()};
+  const double largest = half   ? 65504
+                         : wide ? std::numeric_limits<double>::max()
+                                : double{std::numeric_limits<float>::max()};
   return low_a * low_b >= smallest && high_a * high_b <= largest && high_a + high_b <= largest;
 }
 
@@ -75,15 +82,18 @@ bool can_combine(const Expr& a, const Expr& b) { return small_product(a, b) && s
 
 Expr combine_constants(const Expr& expr) {
   if (auto outer = with_constant(expr, ir::kMultiplyLike)) {
-    if (auto inner = with_constant(outer->value, ir::kMultiplyLike); inner && can_combine(inner->constant, outer->constant)) {
+    if (auto inner = with_constant(outer->value, ir::kMultiplyLike);
+        inner && can_combine(inner->constant, outer->constant)) {
       return op::multiply(inner->value, op::multiply(inner->constant, outer->constant));
     }
-    if (auto inner = with_constant(outer->value, ir::kAddLike); inner && can_combine(inner->constant, outer->constant)) {
+    if (auto inner = with_constant(outer->value, ir::kAddLike);
+        inner && can_combine(inner->constant, outer->constant)) {
       return op::add(op::multiply(inner->value, outer->constant), op::multiply(inner->constant, outer->constant));
     }
   }
   if (auto outer = with_constant(expr, ir::kAddLike)) {
-    if (auto inner = with_constant(outer->value, ir::kAddLike); inner && can_combine(inner->constant, outer->constant)) {
+    if (auto inner = with_constant(outer->value, ir::kAddLike);
+        inner && can_combine(inner->constant, outer->constant)) {
       return op::add(inner->value, op::add(inner->constant, outer->constant));
     }
   }

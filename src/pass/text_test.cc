@@ -7,8 +7,8 @@
 //   -->
 //   the module after those passes, as printed without the data of constants
 //
-// Every case is also evaluated before and after, on the same random inputs. TREADLE_BLESS=1 rewrites what stands behind -->; read
-// the difference before committing it.
+// Every case is also evaluated before and after, on the same random inputs. TREADLE_BLESS=1 rewrites what stands behind
+// -->; read the difference before committing it.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -107,7 +107,8 @@ std::vector<std::vector<Tensor>> random_inputs(const ir::Function& main) {
       visit(type->dtype, [&]<typename T>() {
         for (T& value : tensor.values<T>()) {
           const int number = static_cast<int>(random() % 17) - 8;
-          value = type->dtype.is_float() ? static_cast<T>(static_cast<float>(number) / 4) : static_cast<T>(static_cast<float>(std::abs(number) % 2));
+          value = type->dtype.is_float() ? static_cast<T>(static_cast<float>(number) / 4)
+                                         : static_cast<T>(static_cast<float>(std::abs(number) % 2));
         }
       });
       inputs.back().push_back(tensor);
@@ -141,7 +142,8 @@ void expect_same_values(const ir::Module& before, const ir::Module& after, const
     for (int64_t e = 0; e < got[i].size(); ++e) {
       const double a = expected[i].at(e), b = got[i].at(e);
       if (std::isnan(a) && std::isnan(b)) continue;
-      ASSERT_TRUE(a == b || std::fabs(a - b) <= 1e-4 + 1e-4 * std::fabs(a)) << text << "\noutput " << i << ", element " << e << ": " << b << " instead of " << a;
+      ASSERT_TRUE(a == b || std::fabs(a - b) <= 1e-4 + 1e-4 * std::fabs(a))
+          << text << "\noutput " << i << ", element " << e << ": " << b << " instead of " << a;
     }
   }
 }

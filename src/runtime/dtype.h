@@ -25,11 +25,11 @@ struct DType {
   constexpr bool operator==(const DType&) const = default;
 
   constexpr bool is_bool() const { return code == TypeCode::Bool; }
-  constexpr bool is_int() const { return code == TypeCode::Int; }          // signed
+  constexpr bool is_int() const { return code == TypeCode::Int; }  // signed
   constexpr bool is_uint() const { return code == TypeCode::UInt; }
-  constexpr bool is_integer() const { return is_int() || is_uint(); }      // bool is none
+  constexpr bool is_integer() const { return is_int() || is_uint(); }  // bool is none
   constexpr bool is_float() const { return code == TypeCode::Float || code == TypeCode::BFloat; }
-  constexpr bool is_half() const { return is_float() && bits == 16; }      // float16 or bfloat16
+  constexpr bool is_half() const { return is_float() && bits == 16; }  // float16 or bfloat16
   constexpr size_t bytes() const { return (bits + 7u) / 8u; }
 };
 

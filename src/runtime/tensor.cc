@@ -12,8 +12,10 @@ int64_t element_count(std::span<const int64_t> shape) {
   bool empty = false;
   for (int64_t extent : shape) {
     if (extent < 0) fail(ErrorCode::Limit, "extent {} of a tensor is negative", extent);
-    if (extent == 0) empty = true;
-    else if (__builtin_mul_overflow(count, extent, &count)) fail(ErrorCode::Limit, "a tensor's element count exceeds 2^63");
+    if (extent == 0)
+      empty = true;
+    else if (__builtin_mul_overflow(count, extent, &count))
+      fail(ErrorCode::Limit, "a tensor's element count exceeds 2^63");
   }
   return empty ? 0 : count;
 }
@@ -31,7 +33,12 @@ Tensor::Tensor(DType dtype, std::vector<int64_t> shape)
 }
 
 Tensor::Tensor(DType dtype, std::vector<int64_t> shape, void* data, std::shared_ptr<const void> owner)
-    : dtype_(dtype), shape_(std::move(shape)), size_(element_count(shape_)), data_(data), owner_(std::move(owner)), defined_(true) {}
+    : dtype_(dtype),
+      shape_(std::move(shape)),
+      size_(element_count(shape_)),
+      data_(data),
+      owner_(std::move(owner)),
+      defined_(true) {}
 
 Tensor Tensor::zeros(DType dtype, std::vector<int64_t> shape) {
   Tensor tensor(dtype, std::move(shape));
@@ -73,7 +80,8 @@ Tensor Tensor::clone() const {
 }
 
 bool Tensor::identical(const Tensor& other) const {
-  return dtype_ == other.dtype_ && shape_ == other.shape_ && (data_ == other.data_ || std::memcmp(data_, other.data_, bytes()) == 0);
+  return dtype_ == other.dtype_ && shape_ == other.shape_ &&
+         (data_ == other.data_ || std::memcmp(data_, other.data_, bytes()) == 0);
 }
 
 }  // namespace treadle

@@ -41,7 +41,7 @@ class Tensor {
   bool defined() const { return defined_; }
   DType dtype() const { return dtype_; }
   const std::vector<int64_t>& shape() const { return shape_; }
-  int64_t size() const { return size_; }                               // elements
+  int64_t size() const { return size_; }  // elements
   size_t bytes() const { return static_cast<size_t>(size_) * dtype_.bytes(); }
   void* data() { return data_; }
   const void* data() const { return data_; }
@@ -81,7 +81,8 @@ class Tensor {
 template <typename T>
 Tensor Tensor::from(const std::vector<T>& values, std::vector<int64_t> shape) {
   Tensor tensor(dtype_of<T>(), std::move(shape));
-  TREADLE_CHECK(tensor.size() == static_cast<int64_t>(values.size()), "{} values for {} elements", values.size(), tensor.size());
+  TREADLE_CHECK(tensor.size() == static_cast<int64_t>(values.size()), "{} values for {} elements", values.size(),
+                tensor.size());
   std::copy(values.begin(), values.end(), static_cast<T*>(tensor.data()));
   return tensor;
 }

@@ -45,9 +45,9 @@ std::string factors_key(const DimTerm& term) {
   return key;
 }
 
-// Order of terms: higher degree first, then by text, which is also a monomial order good enough for exact division of the
-// products that occur (the leading term of a product of two polynomials is the product of their leading terms when the order
-// is graded lexicographic over the atoms' keys).
+// Order of terms: higher degree first, then by text, which is also a monomial order good enough for exact division of
+// the products that occur (the leading term of a product of two polynomials is the product of their leading terms when
+// the order is graded lexicographic over the atoms' keys).
 bool term_before(const DimTerm& a, const DimTerm& b) {
   if (a.factors.size() != b.factors.size()) return a.factors.size() > b.factors.size();
   for (size_t i = 0; i < a.factors.size(); ++i) {
@@ -96,7 +96,8 @@ std::string poly_text(const DimPoly& poly) {
   }
   if (poly.constant != 0 || text.empty()) {
     if (text.empty()) return fmt::format("{}", poly.constant);
-    text += poly.constant < 0 ? fmt::format(" - {}", 0 - static_cast<uint64_t>(poly.constant)) : fmt::format(" + {}", poly.constant);
+    text += poly.constant < 0 ? fmt::format(" - {}", 0 - static_cast<uint64_t>(poly.constant))
+                              : fmt::format(" + {}", poly.constant);
   }
   return text;
 }
@@ -143,18 +144,23 @@ Interval atom_bounds(const DimAtom& atom) {
     case DimAtom::Kind::Min: {
       Interval result;
       if (a.low && b.low) result.low = std::min(*a.low, *b.low);
-      if (a.high && b.high) result.high = std::min(*a.high, *b.high);
-      else result.high = a.high ? a.high : b.high;
+      if (a.high && b.high)
+        result.high = std::min(*a.high, *b.high);
+      else
+        result.high = a.high ? a.high : b.high;
       return result;
     }
     case DimAtom::Kind::Max: {
       Interval result;
-      if (a.low && b.low) result.low = std::max(*a.low, *b.low);
-      else result.low = a.low ? a.low : b.low;
+      if (a.low && b.low)
+        result.low = std::max(*a.low, *b.low);
+      else
+        result.low = a.low ? a.low : b.low;
       if (a.high && b.high) result.high = std::max(*a.high, *b.high);
       return result;
     }
-    default: break;
+    default:
+      break;
   }
   // Floor division by a positive number keeps the order.
   if (atom.b.is_const() && atom.b.value() > 0) {
@@ -198,7 +204,8 @@ std::optional<DimTerm> divide_terms(const DimTerm& a, const DimTerm& b) {
   if (a.coefficient % b.coefficient != 0) return std::nullopt;
   DimTerm quotient{a.factors, a.coefficient / b.coefficient};
   for (const AtomPtr& atom : b.factors) {
-    auto found = std::find_if(quotient.factors.begin(), quotient.factors.end(), [&](const AtomPtr& f) { return f->key == atom->key; });
+    auto found = std::find_if(quotient.factors.begin(), quotient.factors.end(),
+                              [&](const AtomPtr& f) { return f->key == atom->key; });
     if (found == quotient.factors.end()) return std::nullopt;
     quotient.factors.erase(found);
   }
@@ -240,7 +247,8 @@ Dim floordiv_by_constant(const Dim& a, int64_t c) {
   Interval range = bounds(inner);
   const DimPoly* poly = inner.poly().get();
   const bool nested = poly->terms.size() == 1 && poly->terms[0].coefficient == 1 &&
-                      poly->terms[0].factors.size() == 1 && poly->terms[0].factors[0]->kind == DimAtom::Kind::FloorDiv &&
+                      poly->terms[0].factors.size() == 1 &&
+                      poly->terms[0].factors[0]->kind == DimAtom::Kind::FloorDiv &&
                       poly->terms[0].factors[0]->b.is_const() && poly->terms[0].factors[0]->b.value() > 0;
   if (range.low && range.high && floor_quotient(*range.low, c) == floor_quotient(*range.high, c)) {
     quotient = floor_quotient(*range.low, c);
@@ -313,7 +321,8 @@ int64_t Dim::value() const {
 std::optional<std::string> Dim::as_symbol() const {
   if (is_const() || poly_->constant != 0 || poly_->terms.size() != 1) return std::nullopt;
   const DimTerm& term = poly_->terms[0];
-  if (term.coefficient != 1 || term.factors.size() != 1 || term.factors[0]->kind != DimAtom::Kind::Symbol) return std::nullopt;
+  if (term.coefficient != 1 || term.factors.size() != 1 || term.factors[0]->kind != DimAtom::Kind::Symbol)
+    return std::nullopt;
   return term.factors[0]->name;
 }
 
@@ -335,11 +344,15 @@ Dim operator*(const Dim& a, const Dim& b) {
     DimTerm term{f, checked_mul(cf, cg)};
     if (term.coefficient == 0) return;
     term.factors.insert(term.factors.end(), g.begin(), g.end());
-    std::sort(term.factors.begin(), term.factors.end(), [](const AtomPtr& x, const AtomPtr& y) { return x->key < y->key; });
-    if (term.factors.empty()) product.constant = checked_add(product.constant, term.coefficient);
-    else product.terms.push_back(std::move(term));
+    std::sort(term.factors.begin(), term.factors.end(),
+              [](const AtomPtr& x, const AtomPtr& y) { return x->key < y->key; });
+    if (term.factors.empty())
+      product.constant = checked_add(product.constant, term.coefficient);
+    else
+      product.terms.push_back(std::move(term));
   };
-  if (p.terms.size() * q.terms.size() > kMaxTerms * 8) fail(ErrorCode::Limit, "an extent's expression has more than {} terms", kMaxTerms);
+  if (p.terms.size() * q.terms.size() > kMaxTerms * 8)
+    fail(ErrorCode::Limit, "an extent's expression has more than {} terms", kMaxTerms);
   for (const DimTerm& s : p.terms) {
     for (const DimTerm& t : q.terms) times(s.factors, s.coefficient, t.factors, t.coefficient);
     times(s.factors, s.coefficient, {}, q.constant);
@@ -428,11 +441,14 @@ int64_t Dim::evaluate(const std::map<std::string, int64_t>& values) const {
   std::map<std::string, Dim> dims;
   for (const auto& [name, value] : values) dims[name] = value;
   Dim result = substitute(dims);
-  if (!result.is_const()) fail(ErrorCode::InvalidArgument, "extent {} has no value for {}", to_string(*this), *result.symbols().begin());
+  if (!result.is_const())
+    fail(ErrorCode::InvalidArgument, "extent {} has no value for {}", to_string(*this), *result.symbols().begin());
   return result.value();
 }
 
-uint64_t Dim::hash() const { return is_const() ? hash_combine(1, static_cast<uint64_t>(value_)) : hash_string(poly_->key, 2); }
+uint64_t Dim::hash() const {
+  return is_const() ? hash_combine(1, static_cast<uint64_t>(value_)) : hash_string(poly_->key, 2);
+}
 
 std::string to_string(const Dim& dim) { return dim.is_const() ? fmt::format("{}", dim.value()) : dim.poly()->key; }
 

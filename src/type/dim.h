@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The extent of an axis: an integer expression over named symbols, kept in a canonical form in which equal expressions look alike.
+// The extent of an axis: an integer expression over named symbols, kept in a canonical form in which equal expressions
+// look alike.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +17,9 @@ namespace treadle {
 struct DimPoly;
 struct DimAtom;
 
-// A polynomial with int64 coefficients over atoms; an atom is a symbol (an extent, so >= 0), a floor division, a minimum or a
-// maximum of polynomials. `mod` is rewritten with floor division. Immutable; copies share. A constant holds no memory.
-// Errors: Limit when a coefficient leaves int64 or an expression grows beyond 512 terms.
+// A polynomial with int64 coefficients over atoms; an atom is a symbol (an extent, so >= 0), a floor division, a
+// minimum or a maximum of polynomials. `mod` is rewritten with floor division. Immutable; copies share. A constant
+// holds no memory. Errors: Limit when a coefficient leaves int64 or an expression grows beyond 512 terms.
 class Dim {
  public:
   Dim(int64_t value = 0) : value_(value) {}  // NOLINT(google-explicit-constructor): an extent is first of all a number
@@ -38,7 +39,8 @@ class Dim {
   friend Dim operator+(const Dim& a, const Dim& b);
   friend Dim operator-(const Dim& a, const Dim& b);
   friend Dim operator*(const Dim& a, const Dim& b);
-  // True when the two are equal for all values of the symbols as far as the canonical form can tell; false means "not proven".
+  // True when the two are equal for all values of the symbols as far as the canonical form can tell; false means "not
+  // proven".
   friend bool operator==(const Dim& a, const Dim& b);
 
   // Largest and smallest value over all symbols >= 0; nullopt: not bounded (or not known).
@@ -75,9 +77,9 @@ std::optional<Dim> exact_divide(const Dim& a, const Dim& b);
 struct DimAtom {
   enum class Kind { Symbol, FloorDiv, Min, Max };
   Kind kind;
-  std::string name;     // Symbol
-  Dim a, b;             // the others
-  std::string key;      // canonical text: equal keys, equal atoms; the order of atoms
+  std::string name;  // Symbol
+  Dim a, b;          // the others
+  std::string key;   // canonical text: equal keys, equal atoms; the order of atoms
 };
 
 struct DimTerm {

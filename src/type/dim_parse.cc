@@ -45,19 +45,26 @@ class Parser {
     if (depth > kMaxNesting) fail(ErrorCode::Limit, "an extent is nested deeper than {}", kMaxNesting);
     Dim left = term(depth);
     for (;;) {
-      if (accept('+')) left = left + term(depth);
-      else if (accept('-')) left = left - term(depth);
-      else return left;
+      if (accept('+'))
+        left = left + term(depth);
+      else if (accept('-'))
+        left = left - term(depth);
+      else
+        return left;
     }
   }
 
   Dim term(int depth) {
     Dim left = factor(depth);
     for (;;) {
-      if (accept('*')) left = left * factor(depth);
-      else if (accept('/')) left = floordiv(left, factor(depth));
-      else if (accept('%')) left = mod(left, factor(depth));
-      else return left;
+      if (accept('*'))
+        left = left * factor(depth);
+      else if (accept('/'))
+        left = floordiv(left, factor(depth));
+      else if (accept('%'))
+        left = mod(left, factor(depth));
+      else
+        return left;
     }
   }
 
@@ -86,7 +93,9 @@ class Parser {
 
   Dim name(int depth) {
     const size_t start = position_;
-    auto is_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '?' || c == '.'; };
+    auto is_name = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '?' || c == '.';
+    };
     while (position_ < text_.size() && is_name(text_[position_])) ++position_;
     std::string name(text_.substr(start, position_ - start));
     if (name.empty()) error("a number or a name is missing");

@@ -49,11 +49,13 @@ TEST(Dim, MinimumAndMaximum) {
 }
 
 TEST(Dim, TextRoundTrip) {
-  for (const char* text : {"0", "-3", "N", "2*H - 1", "floordiv(H + 1, 2)", "H*W + 3*N", "min(H, W)", "floordiv(N*W, H)"}) {
+  for (const char* text :
+       {"0", "-3", "N", "2*H - 1", "floordiv(H + 1, 2)", "H*W + 3*N", "min(H, W)", "floordiv(N*W, H)"}) {
     EXPECT_EQ(to_string(parse_dim(text)), text);
   }
   EXPECT_TRUE(parse_dim("(H + 2*1 - 3)/1 + 1") == H);
-  for (const char* text : {"", "2*", "f(1,2)", "(H", "99999999999999999999", "H H", "1/0"}) EXPECT_THROW(parse_dim(text), Error) << text;
+  for (const char* text : {"", "2*", "f(1,2)", "(H", "99999999999999999999", "H H", "1/0"})
+    EXPECT_THROW(parse_dim(text), Error) << text;
   EXPECT_THROW(parse_dim(std::string(100000, '(')), Error);
 }
 

@@ -27,7 +27,8 @@ Layout::Layout(std::string_view text) : text_(text) {
   }
   if (factor) fail(ErrorCode::Parse, "layout \"{}\" ends with a factor", text);
   for (const Axis& axis : axes_) {
-    if (!axis.primal() && index_of(axis.primal_name()) < 0) fail(ErrorCode::Parse, "layout \"{}\": inner axis {} without axis {}", text, axis.name, axis.primal_name());
+    if (!axis.primal() && index_of(axis.primal_name()) < 0)
+      fail(ErrorCode::Parse, "layout \"{}\": inner axis {} without axis {}", text, axis.name, axis.primal_name());
   }
 }
 
@@ -60,15 +61,19 @@ bool Layout::convertible_to(const Layout& other) const {
 }
 
 LayoutMap::LayoutMap(Layout from, Layout to) : from_(std::move(from)), to_(std::move(to)) {
-  if (!from_.convertible_to(to_)) fail(ErrorCode::InvalidArgument, "layout {} has other axes than {}", from_.text(), to_.text());
+  if (!from_.convertible_to(to_))
+    fail(ErrorCode::InvalidArgument, "layout {} has other axes than {}", from_.text(), to_.text());
 }
 
 Shape LayoutMap::forward_shape(const Shape& shape) const {
-  if (shape.size() != from_.rank()) fail(ErrorCode::InvalidArgument, "layout {} needs rank {}, shape is {}", from_.text(), from_.rank(), to_string(shape));
+  if (shape.size() != from_.rank())
+    fail(ErrorCode::InvalidArgument, "layout {} needs rank {}, shape is {}", from_.text(), from_.rank(),
+         to_string(shape));
   for (size_t i = 0; i < shape.size(); ++i) {
     const Layout::Axis& axis = from_.axes()[i];
     if (!axis.primal() && !shape[i].is(axis.factor)) {
-      fail(ErrorCode::InvalidArgument, "layout {}: axis {} has extent {}, not {}", from_.text(), axis.name, to_string(shape[i]), axis.factor);
+      fail(ErrorCode::InvalidArgument, "layout {}: axis {} has extent {}, not {}", from_.text(), axis.name,
+           to_string(shape[i]), axis.factor);
     }
   }
   Shape result;

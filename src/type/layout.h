@@ -11,8 +11,9 @@
 
 namespace treadle {
 
-// An upper-case letter is a primal axis; a lower-case letter with a factor is the inner part of the primal axis of that letter,
-// which then counts blocks. Of one primal axis there may be several inner parts, outermost first ("OIHW4i16o4i").
+// An upper-case letter is a primal axis; a lower-case letter with a factor is the inner part of the primal axis of that
+// letter, which then counts blocks. Of one primal axis there may be several inner parts, outermost first
+// ("OIHW4i16o4i").
 class Layout {
  public:
   struct Axis {
@@ -54,13 +55,14 @@ class LayoutMap {
   const Layout& from() const { return from_; }
   const Layout& to() const { return to_; }
 
-  // Shape in `to` of a tensor with `shape` in `from`. A primal extent that the block does not divide is rounded up: the last
-  // block is then padded. Errors: InvalidArgument for a wrong rank or an inner extent that is not its factor.
+  // Shape in `to` of a tensor with `shape` in `from`. A primal extent that the block does not divide is rounded up: the
+  // last block is then padded. Errors: InvalidArgument for a wrong rank or an inner extent that is not its factor.
   Shape forward_shape(const Shape& shape) const;
   // Shape in `from` for a shape in `to`; exact when the blocks divide.
   Shape backward_shape(const Shape& shape) const { return LayoutMap(to_, from_).forward_shape(shape); }
 
-  // Indices in `from` for indices in `to`. Index needs +, * with int64_t, and the two callbacks (a divided by a constant).
+  // Indices in `from` for indices in `to`. Index needs +, * with int64_t, and the two callbacks (a divided by a
+  // constant).
   template <typename Index, typename Div, typename Mod>
   std::vector<Index> source_index(const std::vector<Index>& index, Div div, Mod mod) const;
 

@@ -7,7 +7,8 @@ namespace treadle {
 namespace {
 
 std::vector<int64_t> source(const char* from, const char* to, std::vector<int64_t> index) {
-  return LayoutMap(Layout(from), Layout(to)).source_index(index, [](int64_t a, int64_t b) { return a / b; }, [](int64_t a, int64_t b) { return a % b; });
+  return LayoutMap(Layout(from), Layout(to))
+      .source_index(index, [](int64_t a, int64_t b) { return a / b; }, [](int64_t a, int64_t b) { return a % b; });
 }
 
 TEST(Layout, ShapesMapBothWays) {
@@ -15,7 +16,8 @@ TEST(Layout, ShapesMapBothWays) {
   const Shape shape = {1, 64, 7, Dim::symbol("W")};
   EXPECT_EQ(to_string(map.forward_shape(shape)), "(1, 4, 7, W, 16)");
   EXPECT_EQ(to_string(map.backward_shape(map.forward_shape(shape))), to_string(shape));
-  EXPECT_EQ(to_string(LayoutMap(Layout("OIHW"), Layout("OIHW4i16o4i")).forward_shape({32, 16, 3, 3})), "(2, 1, 3, 3, 4, 16, 4)");
+  EXPECT_EQ(to_string(LayoutMap(Layout("OIHW"), Layout("OIHW4i16o4i")).forward_shape({32, 16, 3, 3})),
+            "(2, 1, 3, 3, 4, 16, 4)");
 }
 
 TEST(Layout, IndexMapIsABijection) {

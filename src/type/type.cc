@@ -21,16 +21,22 @@ bool same(const Type& a, const Type& b, DimsAgree dims_agree) {
   if (a == b) return true;
   if (!a || !b || a->kind != b->kind) return false;
   auto all_same = [&](const std::vector<Type>& x, const std::vector<Type>& y) {
-    return std::equal(x.begin(), x.end(), y.begin(), y.end(), [&](const Type& s, const Type& t) { return same(s, t, dims_agree); });
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(),
+                      [&](const Type& s, const Type& t) { return same(s, t, dims_agree); });
   };
   switch (a->kind) {
     case TypeKind::Tensor: {
       const TensorType *s = as_tensor(a), *t = as_tensor(b);
-      return s->dtype == t->dtype && std::equal(s->shape.begin(), s->shape.end(), t->shape.begin(), t->shape.end(), dims_agree);
+      return s->dtype == t->dtype &&
+             std::equal(s->shape.begin(), s->shape.end(), t->shape.begin(), t->shape.end(), dims_agree);
     }
-    case TypeKind::Tuple: return all_same(as_tuple(a)->fields, as_tuple(b)->fields);
-    case TypeKind::Func: return all_same(as_func(a)->params, as_func(b)->params) && same(as_func(a)->result, as_func(b)->result, dims_agree);
-    case TypeKind::Var: return as_type_var(a)->name == as_type_var(b)->name;
+    case TypeKind::Tuple:
+      return all_same(as_tuple(a)->fields, as_tuple(b)->fields);
+    case TypeKind::Func:
+      return all_same(as_func(a)->params, as_func(b)->params) &&
+             same(as_func(a)->result, as_func(b)->result, dims_agree);
+    case TypeKind::Var:
+      return as_type_var(a)->name == as_type_var(b)->name;
   }
   return false;
 }
@@ -45,7 +51,8 @@ std::string join(const std::vector<Type>& types) {
 
 bool is_complete(const Type& type) {
   if (!type) return false;
-  if (const TupleType* tuple = as_tuple(type)) return std::all_of(tuple->fields.begin(), tuple->fields.end(), is_complete);
+  if (const TupleType* tuple = as_tuple(type))
+    return std::all_of(tuple->fields.begin(), tuple->fields.end(), is_complete);
   if (const FuncType* func = as_func(type)) {
     return std::all_of(func->params.begin(), func->params.end(), is_complete) && is_complete(func->result);
   }
@@ -89,12 +96,14 @@ Type substitute(const Type& type, const std::map<std::string, Dim>& symbols) {
       for (Dim& dim : shape) dim = dim.substitute(symbols);
       return tensor_type(std::move(shape), as_tensor(type)->dtype);
     }
-    case TypeKind::Tuple: return tuple_type(all(as_tuple(type)->fields));
+    case TypeKind::Tuple:
+      return tuple_type(all(as_tuple(type)->fields));
     case TypeKind::Func: {
       const FuncType* func = as_func(type);
       return func_type(all(func->params), substitute(func->result, symbols), func->type_params);
     }
-    case TypeKind::Var: return type;
+    case TypeKind::Var:
+      return type;
   }
   return type;
 }
@@ -105,11 +114,13 @@ std::string to_string(const Type& type) {
     if (tensor->shape.empty()) return to_string(tensor->dtype);
     return fmt::format("Tensor[{}, {}]", to_string(tensor->shape), to_string(tensor->dtype));
   }
-  if (const TupleType* tuple = as_tuple(type)) return fmt::format("({}{})", join(tuple->fields), tuple->fields.size() == 1 ? "," : "");
+  if (const TupleType* tuple = as_tuple(type))
+    return fmt::format("({}{})", join(tuple->fields), tuple->fields.size() == 1 ? "," : "");
   if (const FuncType* func = as_func(type)) {
     std::string params;
     for (const std::string& name : func->type_params) params += (params.empty() ? "" : ", ") + name;
-    return fmt::format("fn {}({}) -> {}", params.empty() ? "" : "[" + params + "]", join(func->params), to_string(func->result));
+    return fmt::format("fn {}({}) -> {}", params.empty() ? "" : "[" + params + "]", join(func->params),
+                       to_string(func->result));
   }
   return as_type_var(type)->name;
 }
@@ -120,13 +131,19 @@ Shape broadcast(const Shape& a, const Shape& b) {
     const Dim x = i < a.size() ? a[a.size() - 1 - i] : Dim(1);
     const Dim y = i < b.size() ? b[b.size() - 1 - i] : Dim(1);
     Dim& out = result[result.size() - 1 - i];
-    if (x == y || y.is(1)) out = x;
-    else if (x.is(1)) out = y;
+    if (x == y || y.is(1))
+      out = x;
+    else if (x.is(1))
+      out = y;
     else if (x.is_const() && y.is_const()) {
-      fail(ErrorCode::TypeMismatch, "extents {} and {} do not broadcast: shapes {} and {}", x.value(), y.value(), to_string(a), to_string(b));
-    } else if (x.is_const()) out = x;
-    else if (y.is_const()) out = y;
-    else out = max(x, y);
+      fail(ErrorCode::TypeMismatch, "extents {} and {} do not broadcast: shapes {} and {}", x.value(), y.value(),
+           to_string(a), to_string(b));
+    } else if (x.is_const())
+      out = x;
+    else if (y.is_const())
+      out = y;
+    else
+      out = max(x, y);
   }
   return result;
 }

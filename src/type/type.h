@@ -35,7 +35,10 @@ struct TupleType : TypeNode {
 
 struct FuncType : TypeNode {
   FuncType(std::vector<Type> params, Type result, std::vector<std::string> type_params = {})
-      : TypeNode(TypeKind::Func), params(std::move(params)), result(std::move(result)), type_params(std::move(type_params)) {}
+      : TypeNode(TypeKind::Func),
+        params(std::move(params)),
+        result(std::move(result)),
+        type_params(std::move(type_params)) {}
   std::vector<Type> params;
   Type result;
   std::vector<std::string> type_params;  // names bound in params and result
@@ -78,9 +81,9 @@ Type substitute(const Type& type, const std::map<std::string, Dim>& symbols);
 // Relay's text: "Tensor[(1, 3, H, W), float32]", "float32" for 0-d, "(A, B)", "fn (A, B) -> C", "_" for null.
 std::string to_string(const Type& type);
 
-// Shape that NumPy broadcasting gives for two shapes. Of a symbolic and a constant extent other than 1 the constant remains; of
-// two symbolic extents that are not provably equal, their maximum: the kernels stretch an extent that is 1 at run time.
-// Errors: TypeMismatch naming the extents when both are constant, different and not 1.
+// Shape that NumPy broadcasting gives for two shapes. Of a symbolic and a constant extent other than 1 the constant
+// remains; of two symbolic extents that are not provably equal, their maximum: the kernels stretch an extent that is 1
+// at run time. Errors: TypeMismatch naming the extents when both are constant, different and not 1.
 Shape broadcast(const Shape& a, const Shape& b);
 
 }  // namespace treadle

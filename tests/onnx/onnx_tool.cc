@@ -3,7 +3,8 @@
 //   treadle_onnx_tool import MODEL           prints the module
 //   treadle_onnx_tool check MODEL            lists nodes that cannot be imported
 //   treadle_onnx_tool ops                    every rule: domain operator opset
-//   treadle_onnx_tool run MODEL FOLDER [fixed]   evaluates by the reference interpreter: reads input_0, input_1, … and writes
+//   treadle_onnx_tool run MODEL FOLDER [fixed]   evaluates by the reference interpreter: reads input_0, input_1, … and
+//   writes
 //                                            output_0, …; fixed: the inputs' values are known at import
 // A tensor file begins with a line "dtype extent extent …"; its bytes follow.
 #include <fmt/format.h>
@@ -48,7 +49,8 @@ void run(const std::string& model, const std::string& folder, bool fixed) {
   onnx::ImportOptions options;
   if (fixed) {
     const std::vector<std::string> names = onnx::input_names(model);
-    for (size_t i = 0; i < names.size(); ++i) options.input_values[names[i]] = read_tensor(fmt::format("{}/input_{}", folder, i));
+    for (size_t i = 0; i < names.size(); ++i)
+      options.input_values[names[i]] = read_tensor(fmt::format("{}/input_{}", folder, i));
   }
   const onnx::Imported imported = onnx::import_onnx_file(model, options);
   const ir::Function& main = imported.module.main();
@@ -62,7 +64,8 @@ void run(const std::string& model, const std::string& folder, bool fixed) {
 
 int command(const std::vector<std::string>& args) {
   if (args.size() == 1 && args[0] == "ops") {
-    for (const auto& rule : onnx::supported_operators()) std::cout << (rule.domain.empty() ? "ai.onnx" : rule.domain) << ' ' << rule.op_type << ' ' << rule.since << '\n';
+    for (const auto& rule : onnx::supported_operators())
+      std::cout << (rule.domain.empty() ? "ai.onnx" : rule.domain) << ' ' << rule.op_type << ' ' << rule.since << '\n';
     return 0;
   }
   if (args.size() == 2 && args[0] == "import") {
@@ -74,7 +77,9 @@ int command(const std::vector<std::string>& args) {
   if (args.size() == 2 && args[0] == "check") {
     const auto unsupported = onnx::check_onnx_file(args[1]);
     for (const auto& node : unsupported) {
-      std::cout << fmt::format("\"{}\" ({}{}, opset {}) {}: {}\n", node.node, node.domain.empty() ? "" : node.domain + ".", node.op_type, node.opset, fmt::join(node.inputs, " "), node.reason);
+      std::cout << fmt::format("\"{}\" ({}{}, opset {}) {}: {}\n", node.node,
+                               node.domain.empty() ? "" : node.domain + ".", node.op_type, node.opset,
+                               fmt::join(node.inputs, " "), node.reason);
     }
     return unsupported.empty() ? 0 : 1;
   }

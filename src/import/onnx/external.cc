@@ -49,7 +49,8 @@ fs::path resolve(const DataFolder& folder, const std::string& location) {
   };
   if (folder.path.empty()) refuse("cannot be read: the model has no folder");
   if (location.empty()) refuse("names no file");
-  if (location.find('\0') != std::string::npos || location.find('\\') != std::string::npos) refuse("has characters that no path may have");
+  if (location.find('\0') != std::string::npos || location.find('\\') != std::string::npos)
+    refuse("has characters that no path may have");
   const fs::path relative(location);
   if (relative.is_absolute()) refuse("is an absolute path");
   for (const fs::path& part : relative) {
@@ -60,7 +61,8 @@ fs::path resolve(const DataFolder& folder, const std::string& location) {
   if (error) refuse("cannot be read: the model's folder does not exist");
   const fs::path target = fs::canonical(root / relative, error);
   if (error) refuse("does not exist");
-  if (!inside(target, root) && (folder.target.empty() || !inside(target, folder.target))) refuse("leaves the model's folder through a link");
+  if (!inside(target, root) && (folder.target.empty() || !inside(target, folder.target)))
+    refuse("leaves the model's folder through a link");
   return target;
 }
 
@@ -69,7 +71,9 @@ void read_all(const File& file, void* data, size_t bytes, int64_t offset, const 
   while (bytes > 0) {
     const ssize_t got = pread(file.fd(), out, bytes, offset);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) fail(ErrorCode::Io, "cannot read external data \"{}\": {}", printable(location), got < 0 ? std::strerror(errno) : "it is too short");
+    if (got <= 0)
+      fail(ErrorCode::Io, "cannot read external data \"{}\": {}", printable(location),
+           got < 0 ? std::strerror(errno) : "it is too short");
     out += got;
     offset += got;
     bytes -= static_cast<size_t>(got);
@@ -78,25 +82,28 @@ void read_all(const File& file, void* data, size_t bytes, int64_t offset, const 
 
 }  // namespace
 
-Tensor external_tensor(const DataFolder& folder, const std::string& location, int64_t offset, DType dtype, const std::vector<int64_t>& dims) {
+Tensor external_tensor(const DataFolder& folder, const std::string& location, int64_t offset, DType dtype,
+                       const std::vector<int64_t>& dims) {
   const fs::path path = resolve(folder, location);
   // The path is resolved, so a link here would be one made in between; O_NONBLOCK keeps a FIFO from blocking.
   const File file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
-  if (file.fd() < 0) fail(ErrorCode::Io, "cannot open external data \"{}\": {}", printable(location), std::strerror(errno));
+  if (file.fd() < 0)
+    fail(ErrorCode::Io, "cannot open external data \"{}\": {}", printable(location), std::strerror(errno));
   struct stat info{};
   if (fstat(file.fd(), &info) != 0 || !S_ISREG(info.st_mode))
     fail(ErrorCode::ImportPath, "external data \"{}\" is no regular file", printable(location));
   const size_t bytes = static_cast<size_t>(element_count(dims)) * dtype.bytes();
   if (offset > info.st_size || bytes > static_cast<size_t>(info.st_size - offset))
-    fail(ErrorCode::ImportFormat, "external data \"{}\" has {} bytes, the tensor needs {} at offset {}", printable(location), info.st_size,
-         bytes, offset);
+    fail(ErrorCode::ImportFormat, "external data \"{}\" has {} bytes, the tensor needs {} at offset {}",
+         printable(location), info.st_size, bytes, offset);
   if (bytes >= kMapFrom && offset % static_cast<int64_t>(kAlignment) == 0 && !dtype.is_bool()) {
     const int64_t page = sysconf(_SC_PAGESIZE), begin = offset / page * page;
     const size_t length = bytes + static_cast<size_t>(offset - begin);
     // Private: nobody writes to weights, but a Tensor's memory is writable by type.
     void* mapped = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE, file.fd(), begin);
     if (mapped != MAP_FAILED) {
-      std::shared_ptr<const void> owner(mapped, [length](const void* address) { munmap(const_cast<void*>(address), length); });
+      std::shared_ptr<const void> owner(mapped,
+                                        [length](const void* address) { munmap(const_cast<void*>(address), length); });
       return Tensor(dtype, dims, static_cast<char*>(mapped) + (offset - begin), std::move(owner));
     }
   }

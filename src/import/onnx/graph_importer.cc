@@ -9,7 +9,7 @@
 namespace treadle::onnx {
 namespace {
 
-constexpr int64_t kMaxInnerNodes = 300'000;         // of functions and subgraphs, counted each time that they are imported
+constexpr int64_t kMaxInnerNodes = 300'000;  // of functions and subgraphs, counted each time that they are imported
 constexpr int64_t kMaxElements = int64_t{1} << 40;  // of one value
 constexpr int kMaxFunctionDepth = 32;
 constexpr size_t kMaxRank = 64;
@@ -21,7 +21,8 @@ std::string function_key(const std::string& domain, const std::string& name, con
 }
 
 void check_size(const Shape& shape, const std::string& what) {
-  if (shape.size() > kMaxRank) fail(ErrorCode::Limit, "{} has {} axes, at most {} are allowed", what, shape.size(), kMaxRank);
+  if (shape.size() > kMaxRank)
+    fail(ErrorCode::Limit, "{} has {} axes, at most {} are allowed", what, shape.size(), kMaxRank);
   int64_t elements = 1;
   for (const Dim& dim : shape) {
     if (!dim.is_const()) continue;
@@ -65,7 +66,8 @@ class Restored {
 
 std::string symbol_text(const std::string& param) {
   std::string text;
-  for (const char c : param.substr(0, 100)) text += std::isalnum(static_cast<unsigned char>(c)) && static_cast<unsigned char>(c) < 128 ? c : '_';
+  for (const char c : param.substr(0, 100))
+    text += std::isalnum(static_cast<unsigned char>(c)) && static_cast<unsigned char>(c) < 128 ? c : '_';
   if (text.empty() || std::isdigit(static_cast<unsigned char>(text[0])) || text[0] == '_') text = "d" + text;
   return text;
 }
@@ -87,7 +89,8 @@ Value& Scope::define(const std::string& name, Value value) {
 }
 
 GraphImporter::GraphImporter(Model& model, const ImportOptions& options, std::vector<Unsupported>* unsupported)
-    : model_(model), options_(options), unsupported_(unsupported), symbol_names_{"floordiv", "floormod", "min", "max", "mod", "Any"} {}
+    : model_(model), options_(options), unsupported_(unsupported), symbol_names_{"floordiv", "floormod", "min",
+                                                                                 "max",      "mod",      "Any"} {}
 
 const Tensor& GraphImporter::tensor_of(const onnxpb::TensorProto& proto) {
   const auto found = tensors_.find(&proto);
@@ -124,8 +127,10 @@ Type GraphImporter::declared_type(const onnxpb::ValueInfoProto& info, const Shap
   Shape shape;
   const auto& dims = tensor.shape().dim();
   if (wanted && wanted->size() != static_cast<size_t>(dims.size()))
-    fail(ErrorCode::InvalidArgument, "the given shape {} has {} axes, the model declares {}", to_string(*wanted), wanted->size(), dims.size());
-  if (static_cast<size_t>(dims.size()) > kMaxRank) fail(ErrorCode::Limit, "it has {} axes, at most {} are allowed", dims.size(), kMaxRank);
+    fail(ErrorCode::InvalidArgument, "the given shape {} has {} axes, the model declares {}", to_string(*wanted),
+         wanted->size(), dims.size());
+  if (static_cast<size_t>(dims.size()) > kMaxRank)
+    fail(ErrorCode::Limit, "it has {} axes, at most {} are allowed", dims.size(), kMaxRank);
   for (int i = 0; i < dims.size(); ++i) {
     if (dims[i].has_dim_value() && dims[i].dim_value() != -1) {
       if (dims[i].dim_value() < 0) fail(ErrorCode::ImportFormat, "axis {} has the extent {}", i, dims[i].dim_value());
@@ -147,12 +152,15 @@ std::map<std::string, int64_t> GraphImporter::read_opsets(
   for (const auto& entry : imports) {
     const std::string domain = domain_of(entry.domain());
     if (!opsets.emplace(domain, entry.version()).second)
-      fail(ErrorCode::ImportFormat, "the operator set of domain \"{}\" is imported twice", printable(domain.empty() ? "ai.onnx" : domain));
+      fail(ErrorCode::ImportFormat, "the operator set of domain \"{}\" is imported twice",
+           printable(domain.empty() ? "ai.onnx" : domain));
     if (!domain.empty()) continue;
     if (entry.version() > kNewestOpset)
-      fail(ErrorCode::ImportUnsupported, "the model uses operator set {}, the newest that is supported is {}", entry.version(), kNewestOpset);
+      fail(ErrorCode::ImportUnsupported, "the model uses operator set {}, the newest that is supported is {}",
+           entry.version(), kNewestOpset);
     if (entry.version() < 7)
-      throw Error(ErrorCode::ImportUnsupported, fmt::format("the model uses operator set {}, the oldest that is supported is 7", entry.version()))
+      throw Error(ErrorCode::ImportUnsupported,
+                  fmt::format("the model uses operator set {}, the oldest that is supported is 7", entry.version()))
           .help("convert it with onnx.version_converter");
   }
   return opsets;
@@ -178,8 +186,10 @@ std::vector<ir::Expr> GraphImporter::add_inputs(Scope& scope, std::vector<std::s
   std::set<std::string> initialisers;
   for (const auto& tensor : graph.initializer()) initialisers.insert(tensor.name());
   const auto check_name = [&](const std::string& name, const char* what) {
-    const bool exists = std::any_of(graph.input().begin(), graph.input().end(), [&](const auto& input) { return input.name() == name; });
-    if (!exists || initialisers.count(name)) fail(ErrorCode::InvalidArgument, "a {} is given for \"{}\", which is no input", what, printable(name));
+    const bool exists = std::any_of(graph.input().begin(), graph.input().end(),
+                                    [&](const auto& input) { return input.name() == name; });
+    if (!exists || initialisers.count(name))
+      fail(ErrorCode::InvalidArgument, "a {} is given for \"{}\", which is no input", what, printable(name));
   };
   for (const auto& [name, shape] : options_.input_shapes) check_name(name, "shape");
   for (const auto& [name, value] : options_.input_values) check_name(name, "value");
@@ -230,12 +240,15 @@ void GraphImporter::define_outputs(const onnxpb::NodeProto& proto, Scope& scope,
 std::vector<Value> GraphImporter::convert(Node& node, const std::string& domain) {
   const auto function = functions_.find(function_key(domain, node.op_type(), node.proto().overload()));
   if (function != functions_.end()) return call_function(node, *function->second);
-  if (!node.proto().overload().empty()) fail(ErrorCode::ImportFormat, "the model has no function with overload \"{}\"", printable(node.proto().overload()));
+  if (!node.proto().overload().empty())
+    fail(ErrorCode::ImportFormat, "the model has no function with overload \"{}\"", printable(node.proto().overload()));
   const RuleTable& table = RuleTable::instance();
   const Rule* rule = table.find(domain, node.op_type(), node.opset());
   if (!rule) {
     const std::string name = printable(domain.empty() ? node.op_type() : domain + "." + node.op_type());
-    if (table.has_any(domain, node.op_type())) fail(ErrorCode::ImportUnsupported, "operator {} does not exist in opset {}, or is not supported", name, node.opset());
+    if (table.has_any(domain, node.op_type()))
+      fail(ErrorCode::ImportUnsupported, "operator {} does not exist in opset {}, or is not supported", name,
+           node.opset());
     fail(ErrorCode::ImportUnsupported, "operator {} is not supported", name);
   }
   std::vector<Value> outputs;
@@ -264,14 +277,18 @@ void GraphImporter::import_node(const onnxpb::NodeProto& proto, Scope& scope, co
   std::unique_ptr<Node> node;
   try {
     if (opset == context.opsets.end()) {
-      throw Error(ErrorCode::ImportFormat, fmt::format("the model imports no operator set of domain \"{}\"", printable(domain.empty() ? "ai.onnx" : domain)))
+      throw Error(ErrorCode::ImportFormat, fmt::format("the model imports no operator set of domain \"{}\"",
+                                                       printable(domain.empty() ? "ai.onnx" : domain)))
           .at(fmt::format("node \"{}\" ({})", node_name(proto), printable(proto.op_type())));
     }
     for (const std::string& name : proto.input()) {
       inputs.push_back(name.empty() ? nullptr : scope.find(name));
-      if (inputs.back()) missing |= inputs.back()->missing;
+      if (inputs.back())
+        missing |= inputs.back()->missing;
       else if (!name.empty())
-        throw Error(ErrorCode::ImportFormat, fmt::format("input \"{}\" is made by no node, and is no graph input or initialiser", printable(name)))
+        throw Error(
+            ErrorCode::ImportFormat,
+            fmt::format("input \"{}\" is made by no node, and is no graph input or initialiser", printable(name)))
             .at(fmt::format("node \"{}\" ({}, opset {})", node_name(proto), printable(proto.op_type()), opset->second));
     }
     if (unsupported_) {
@@ -282,11 +299,13 @@ void GraphImporter::import_node(const onnxpb::NodeProto& proto, Scope& scope, co
     }
     if (missing) return skip_node(proto, scope, context, nullptr, nullptr);
     try {
-      node = std::make_unique<Node>(*this, scope, proto, inputs, opset->second, context.in_function ? &context.attributes : nullptr);
+      node = std::make_unique<Node>(*this, scope, proto, inputs, opset->second,
+                                    context.in_function ? &context.attributes : nullptr);
       define_outputs(proto, scope, convert(*node, domain));
     } catch (const Error& error) {
       if (node) throw located(error, *node);
-      throw Error(error).at(fmt::format("node \"{}\" ({}, opset {})", node_name(proto), printable(proto.op_type()), opset->second));
+      throw Error(error).at(
+          fmt::format("node \"{}\" ({}, opset {})", node_name(proto), printable(proto.op_type()), opset->second));
     }
   } catch (const Error& error) {
     if (!unsupported_) throw;
@@ -302,25 +321,33 @@ void GraphImporter::list_unknown_operators(const onnxpb::NodeProto& proto, const
                      functions_.count(function_key(domain, proto.op_type(), proto.overload()));
   if (!known) {
     unsupported_->push_back({node_name(proto), printable(proto.op_type()), printable(domain), version,
-                             std::vector<std::string>(static_cast<size_t>(proto.input_size()), "?"), "the operator is not supported"});
+                             std::vector<std::string>(static_cast<size_t>(proto.input_size()), "?"),
+                             "the operator is not supported"});
   }
   for (const auto& attribute : proto.attribute()) {
     for (const auto& inner : attribute.g().node()) list_unknown_operators(inner, context);
   }
 }
 
-// In check mode: lists the node (with an error), or only what is certainly wrong with it (an input is not known), and goes on with
-// outputs of the types that the model declares, if it does.
-void GraphImporter::skip_node(const onnxpb::NodeProto& proto, Scope& scope, const Context& context, const Error* error, const Node* node) {
+// In check mode: lists the node (with an error), or only what is certainly wrong with it (an input is not known), and
+// goes on with outputs of the types that the model declares, if it does.
+void GraphImporter::skip_node(const onnxpb::NodeProto& proto, Scope& scope, const Context& context, const Error* error,
+                              const Node* node) {
   if (error) {
-    Unsupported entry{node_name(proto), printable(proto.op_type()), printable(domain_of(proto.domain())), node ? node->opset() : 0, {}, error->message()};
+    Unsupported entry{node_name(proto),
+                      printable(proto.op_type()),
+                      printable(domain_of(proto.domain())),
+                      node ? node->opset() : 0,
+                      {},
+                      error->message()};
     for (const std::string& input : proto.input()) {
       Value* value = input.empty() ? nullptr : scope.find(input);
       const Type type = value ? value->type() : nullptr;
       entry.inputs.push_back(type ? to_string(type) : "?");
     }
     // A node of a subgraph was listed itself.
-    const auto inner = std::count_if(error->context().begin(), error->context().end(), [](const std::string& text) { return text.starts_with("node \""); });
+    const auto inner = std::count_if(error->context().begin(), error->context().end(),
+                                     [](const std::string& text) { return text.starts_with("node \""); });
     if (inner <= 1) unsupported_->push_back(std::move(entry));
   } else {
     list_unknown_operators(proto, context);
@@ -346,7 +373,9 @@ std::vector<Value> GraphImporter::outputs_of(const onnxpb::GraphProto& graph, Sc
   std::vector<Value> result;
   for (const auto& output : graph.output()) {
     Value* value = output.name().empty() ? nullptr : scope.find(output.name());
-    if (!value) fail(ErrorCode::ImportFormat, "the graph's output \"{}\" is made by no node, and is no input or initialiser", printable(output.name()));
+    if (!value)
+      fail(ErrorCode::ImportFormat, "the graph's output \"{}\" is made by no node, and is no input or initialiser",
+           printable(output.name()));
     result.push_back(*value);
   }
   return result;
@@ -354,14 +383,16 @@ std::vector<Value> GraphImporter::outputs_of(const onnxpb::GraphProto& graph, Sc
 
 std::vector<Value> GraphImporter::subgraph(Node& node, const onnxpb::GraphProto& graph, std::vector<Value> inputs) {
   if (static_cast<size_t>(graph.input_size()) != inputs.size())
-    fail(ErrorCode::ImportFormat, "the subgraph \"{}\" has {} inputs, the node gives it {}", printable(graph.name()), graph.input_size(), inputs.size());
+    fail(ErrorCode::ImportFormat, "the subgraph \"{}\" has {} inputs, the node gives it {}", printable(graph.name()),
+         graph.input_size(), inputs.size());
   Context context;
   context.opsets = context_->opsets;
   context.attributes = context_->attributes;
   context.in_function = context_->in_function;
   context.inner = true;
   Scope scope(&node.scope());
-  for (size_t i = 0; i < inputs.size(); ++i) scope.define(graph.input(static_cast<int>(i)).name(), std::move(inputs[i]));
+  for (size_t i = 0; i < inputs.size(); ++i)
+    scope.define(graph.input(static_cast<int>(i)).name(), std::move(inputs[i]));
   add_initializers(graph, scope);
   import_nodes(graph.node(), scope, context);
   std::vector<Value> outputs = outputs_of(graph, scope);
@@ -372,15 +403,19 @@ std::vector<Value> GraphImporter::subgraph(Node& node, const onnxpb::GraphProto&
 }
 
 std::vector<Value> GraphImporter::call_function(Node& node, const onnxpb::FunctionProto& function) {
-  if (depth_ >= kMaxFunctionDepth) fail(ErrorCode::Limit, "functions call each other more than {} deep", kMaxFunctionDepth);
+  if (depth_ >= kMaxFunctionDepth)
+    fail(ErrorCode::Limit, "functions call each other more than {} deep", kMaxFunctionDepth);
   if (node.num_inputs() > static_cast<size_t>(function.input_size()))
-    fail(ErrorCode::ImportFormat, "function {} has {} inputs, the node gives it {}", printable(function.name()), function.input_size(), node.num_inputs());
+    fail(ErrorCode::ImportFormat, "function {} has {} inputs, the node gives it {}", printable(function.name()),
+         function.input_size(), node.num_inputs());
   Context context;
   context.opsets = read_opsets(function.opset_import());
   context.in_function = context.inner = true;
   for (const auto& attribute : function.attribute_proto()) context.attributes[attribute.name()] = &attribute;
   for (const auto& [name, attribute] : node.attributes()) {
-    const bool listed = context.attributes.count(name) || std::find(function.attribute().begin(), function.attribute().end(), name) != function.attribute().end();
+    const bool listed =
+        context.attributes.count(name) ||
+        std::find(function.attribute().begin(), function.attribute().end(), name) != function.attribute().end();
     if (!listed) continue;  // check_consumed names it
     context.attributes[name] = attribute;
     node.ignore(name);
@@ -397,8 +432,11 @@ std::vector<Value> GraphImporter::call_function(Node& node, const onnxpb::Functi
   std::vector<Value> outputs;
   for (const std::string& name : function.output()) {
     Value* value = scope.find(name);
-    if (!value) fail(ErrorCode::ImportFormat, "output \"{}\" of function {} is made by no node", printable(name), printable(function.name()));
-    if (value->missing) fail(ErrorCode::ImportUnsupported, "a node of function {} is not supported", printable(function.name()));
+    if (!value)
+      fail(ErrorCode::ImportFormat, "output \"{}\" of function {} is made by no node", printable(name),
+           printable(function.name()));
+    if (value->missing)
+      fail(ErrorCode::ImportUnsupported, "a node of function {} is not supported", printable(function.name()));
     outputs.push_back(*value);
   }
   node.check_consumed();
@@ -408,7 +446,9 @@ std::vector<Value> GraphImporter::call_function(Node& node, const onnxpb::Functi
 Imported GraphImporter::run() {
   try {
     const auto& graph = model_.proto.graph();
-    if (model_.proto.ir_version() > 14) fail(ErrorCode::ImportUnsupported, "the file has IR version {}, the newest that is supported is 14", model_.proto.ir_version());
+    if (model_.proto.ir_version() > 14)
+      fail(ErrorCode::ImportUnsupported, "the file has IR version {}, the newest that is supported is 14",
+           model_.proto.ir_version());
     Context context;
     context.opsets = read_opsets(model_.proto.opset_import());
     if (context.opsets.empty()) fail(ErrorCode::ImportFormat, "the model imports no operator set");
@@ -427,7 +467,8 @@ Imported GraphImporter::run() {
     std::vector<ir::Expr> fields;
     std::set<std::string> seen;
     for (const auto& output : graph.output()) {
-      if (!seen.insert(output.name()).second) fail(ErrorCode::ImportFormat, "the graph's output \"{}\" is listed twice", printable(output.name()));
+      if (!seen.insert(output.name()).second)
+        fail(ErrorCode::ImportFormat, "the graph's output \"{}\" is listed twice", printable(output.name()));
       result.output_names.push_back(output.name());
     }
     if (result.output_names.empty()) fail(ErrorCode::ImportFormat, "the graph has no output");
@@ -439,7 +480,8 @@ Imported GraphImporter::run() {
       const TensorType* tensor = as_tensor(fields.back().type());
       const int64_t declared = info.type().tensor_type().elem_type();
       if (tensor && info.type().has_tensor_type() && declared != 0 && dtype_of_code(declared) != tensor->dtype)
-        fail(ErrorCode::TypeMismatch, "the graph's output \"{}\" is {}, but declared as {}", printable(info.name()), to_string(tensor->dtype), code_name(declared));
+        fail(ErrorCode::TypeMismatch, "the graph's output \"{}\" is {}, but declared as {}", printable(info.name()),
+             to_string(tensor->dtype), code_name(declared));
     }
     ir::AttrMap attrs;
     attrs["input_names"] = result.input_names;

@@ -55,8 +55,10 @@ std::optional<std::vector<int64_t>> broadcast_shape(const std::vector<const Know
     while (shape.size() < other.size()) shape.insert(shape.begin(), 1);
     for (size_t i = 0; i < other.size(); ++i) {
       int64_t& extent = shape[shape.size() - other.size() + i];
-      if (extent == 1) extent = other[i];
-      else if (other[i] != 1 && other[i] != extent) return std::nullopt;
+      if (extent == 1)
+        extent = other[i];
+      else if (other[i] != 1 && other[i] != extent)
+        return std::nullopt;
     }
   }
   return shape;
@@ -64,12 +66,15 @@ std::optional<std::vector<int64_t>> broadcast_shape(const std::vector<const Know
 
 std::optional<Element> fits(const Dim& dim, DType dtype) {
   if (dim.is_const() && dtype == dtype::int32_) {
-    if (dim.value() < std::numeric_limits<int32_t>::min() || dim.value() > std::numeric_limits<int32_t>::max()) return std::nullopt;
+    if (dim.value() < std::numeric_limits<int32_t>::min() || dim.value() > std::numeric_limits<int32_t>::max())
+      return std::nullopt;
   }
   return Element(dim);
 }
 
-Element rounded(double value, DType dtype) { return Element::of(dtype == dtype::float32_ ? static_cast<float>(value) : value); }
+Element rounded(double value, DType dtype) {
+  return Element::of(dtype == dtype::float32_ ? static_cast<float>(value) : value);
+}
 
 bool never_negative(const Dim& dim) { return dim.lower_bound().value_or(-1) >= 0; }
 
@@ -150,7 +155,8 @@ std::optional<Element> unary(const std::string& op, const Element& x, DType dtyp
   if (op == "Identity") return x;
   if (op == "Neg") {
     // Not 0 - x: a float 0 has a sign.
-    if (dtype.is_float()) return x.is_const() && x.number() != 0 ? std::optional(Element::of(-x.number())) : std::nullopt;
+    if (dtype.is_float())
+      return x.is_const() && x.number() != 0 ? std::optional(Element::of(-x.number())) : std::nullopt;
     return x.is_real ? std::nullopt : fits(Dim(0) - x.dim, dtype);
   }
   if (op == "Abs" && !x.is_real && never_negative(x.dim)) return x;
@@ -190,7 +196,8 @@ std::optional<std::vector<Dim>> Known::dims() const {
 }
 
 bool may_be_known(DType dtype) {
-  return dtype.is_bool() || dtype == dtype::int32_ || dtype == dtype::int64_ || dtype == dtype::float32_ || dtype == dtype::float64_;
+  return dtype.is_bool() || dtype == dtype::int32_ || dtype == dtype::int64_ || dtype == dtype::float32_ ||
+         dtype == dtype::float64_;
 }
 
 std::optional<Known> known_of(const Tensor& tensor) {
@@ -207,19 +214,26 @@ ir::Expr to_expr(const Known& known, const Span& span) {
     Tensor tensor(known.dtype, known.shape);
     for (int64_t i = 0; i < tensor.size(); ++i) {
       const Element& value = known.values[static_cast<size_t>(i)];
-      if (known.dtype == dtype::float32_) tensor.values<float>()[static_cast<size_t>(i)] = static_cast<float>(value.number());
-      else if (known.dtype == dtype::float64_) tensor.values<double>()[static_cast<size_t>(i)] = value.number();
-      else if (known.dtype == dtype::int64_) tensor.values<int64_t>()[static_cast<size_t>(i)] = value.dim.value();
-      else if (known.dtype == dtype::int32_) tensor.values<int32_t>()[static_cast<size_t>(i)] = static_cast<int32_t>(value.dim.value());
-      else static_cast<uint8_t*>(tensor.data())[i] = value.dim.value() != 0;
+      if (known.dtype == dtype::float32_)
+        tensor.values<float>()[static_cast<size_t>(i)] = static_cast<float>(value.number());
+      else if (known.dtype == dtype::float64_)
+        tensor.values<double>()[static_cast<size_t>(i)] = value.number();
+      else if (known.dtype == dtype::int64_)
+        tensor.values<int64_t>()[static_cast<size_t>(i)] = value.dim.value();
+      else if (known.dtype == dtype::int32_)
+        tensor.values<int32_t>()[static_cast<size_t>(i)] = static_cast<int32_t>(value.dim.value());
+      else
+        static_cast<uint8_t*>(tensor.data())[i] = value.dim.value() != 0;
     }
     return ir::constant(std::move(tensor), span);
   }
   // Element by element: arange from the extent to the one behind it.
   std::vector<ir::Expr> parts;
   for (const Element& value : known.values) {
-    if (value.is_real) parts.push_back(ir::constant(Tensor::from<double>({value.real})));
-    else parts.push_back(op::arange(value.dim, value.dim + 1, 1, dtype::int64_));
+    if (value.is_real)
+      parts.push_back(ir::constant(Tensor::from<double>({value.real})));
+    else
+      parts.push_back(op::arange(value.dim, value.dim + 1, 1, dtype::int64_));
     parts.back() = op::cast(parts.back(), known.dtype);
   }
   ir::Expr joined = parts.size() == 1 ? parts[0] : op::concatenate(std::move(parts), 0);
@@ -243,7 +257,8 @@ std::optional<Known> map_known(const std::vector<const Known*>& inputs, DType dt
   for_each_index(*shape, [&](const std::vector<int64_t>& index) {
     if (!complete) return;
     std::vector<Element> args;
-    for (size_t i = 0; i < inputs.size(); ++i) args.push_back(inputs[i]->values[static_cast<size_t>(offset_of(index, strides[i]))]);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      args.push_back(inputs[i]->values[static_cast<size_t>(offset_of(index, strides[i]))]);
     try {
       const auto value = f(args);
       if (value) return result.values.push_back(*value);
@@ -324,7 +339,8 @@ std::optional<Known> take_known(const Known& x, const Known& indices, int64_t ax
       if (index < -extent || index >= extent)
         fail(ErrorCode::ImportFormat, "index {} is outside of an axis of extent {}", index, extent);
       if (index < 0) index += extent;
-      for (int64_t i = 0; i < inner; ++i) result.values.push_back(x.values[static_cast<size_t>((o * extent + index) * inner + i)]);
+      for (int64_t i = 0; i < inner; ++i)
+        result.values.push_back(x.values[static_cast<size_t>((o * extent + index) * inner + i)]);
     }
   }
   return result;
@@ -335,7 +351,8 @@ std::optional<Known> concat_known(const std::vector<const Known*>& parts, int64_
   const auto at = static_cast<size_t>(axis);
   int64_t total = 0, outer = 1;
   for (const Known* part : parts) {
-    if (part->shape.size() <= at || part->shape.size() != result.shape.size() || part->dtype != result.dtype) return std::nullopt;
+    if (part->shape.size() <= at || part->shape.size() != result.shape.size() || part->dtype != result.dtype)
+      return std::nullopt;
     for (size_t i = 0; i < part->shape.size(); ++i) {
       if (i != at && part->shape[i] != result.shape[i]) return std::nullopt;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that are known at import: small constants, and integers that are expressions over the symbols of shapes. Chains of operators
-// on them (Shape, Gather, Concat, Mul, …) are evaluated here, so that what ends in a shape, a slice or a range stays symbolic.
+// Values that are known at import: small constants, and integers that are expressions over the symbols of shapes.
+// Chains of operators on them (Shape, Gather, Concat, Mul, …) are evaluated here, so that what ends in a shape, a slice
+// or a range stays symbolic.
 #pragma once
 
 #include <functional>
@@ -26,7 +27,8 @@ struct Element {
   double number() const { return is_real ? real : static_cast<double>(dim.value()); }  // is_const() must hold
 };
 
-// dtype: bool, int32, int64, float32 or float64; at most kMaxKnown elements. Elements of float dtypes may be symbolic integers.
+// dtype: bool, int32, int64, float32 or float64; at most kMaxKnown elements. Elements of float dtypes may be symbolic
+// integers.
 struct Known {
   DType dtype;
   std::vector<int64_t> shape;

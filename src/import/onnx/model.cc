@@ -25,8 +25,8 @@ using google::protobuf::Message;
 // Nested messages; a subgraph costs three levels, so about thirty subgraphs may nest.
 constexpr int kMaxNesting = 100;
 
-// Fields that we do not read and that change no value: training information, annotations of quantisation, and how nodes were
-// distributed over devices.
+// Fields that we do not read and that change no value: training information, annotations of quantisation, and how nodes
+// were distributed over devices.
 bool without_meaning(const std::string& message, int number) {
   return (message == "ModelProto" && (number == 20 || number == 26)) || (message == "GraphProto" && number == 14) ||
          (message == "NodeProto" && number == 10);
@@ -71,7 +71,8 @@ void parse(google::protobuf::io::ZeroCopyInputStream& stream, Model& model) {
   input.SetTotalBytesLimit(INT_MAX);
   input.SetRecursionLimit(kMaxNesting);
   if (!model.proto.ParseFromCodedStream(&input) || !input.ConsumedEntireMessage())
-    fail(ErrorCode::ImportFormat, "the file is no ONNX model, or it is truncated, or it nests deeper than {} messages", kMaxNesting);
+    fail(ErrorCode::ImportFormat, "the file is no ONNX model, or it is truncated, or it nests deeper than {} messages",
+         kMaxNesting);
   check_tree(model.proto);
   if (!model.proto.has_graph()) fail(ErrorCode::ImportFormat, "the model has no graph");
 }
@@ -82,8 +83,10 @@ std::string printable(std::string_view name) {
   std::string result;
   for (const char c : name.substr(0, 200)) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f || c == '"' || c == '\\') result += fmt::format("\\x{:02x}", byte);
-    else result += c;
+    if (byte < 0x20 || byte == 0x7f || c == '"' || c == '\\')
+      result += fmt::format("\\x{:02x}", byte);
+    else
+      result += c;
   }
   if (name.size() > 200) result += "...";
   return result;
@@ -98,10 +101,12 @@ std::unique_ptr<Model> read_model_file(const std::string& path) {
   google::protobuf::io::FileInputStream stream(fd, 1 << 20);
   stream.SetCloseOnDelete(true);
   struct stat info{};
-  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) fail(ErrorCode::Io, "\"{}\" is no regular file", printable(path));
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+    fail(ErrorCode::Io, "\"{}\" is no regular file", printable(path));
   try {
     if (info.st_size > INT_MAX)
-      throw Error(ErrorCode::ImportFormat, fmt::format("the file has {} bytes, an ONNX file may have {}", info.st_size, INT_MAX))
+      throw Error(ErrorCode::ImportFormat,
+                  fmt::format("the file has {} bytes, an ONNX file may have {}", info.st_size, INT_MAX))
           .help("save the weights as external data");
     parse(stream, *model);
   } catch (Error& error) {
@@ -121,7 +126,8 @@ std::unique_ptr<Model> read_model(std::string_view bytes, const std::string& sou
   model->source = source;
   model->folder = {folder, ""};
   try {
-    if (bytes.size() > INT_MAX) fail(ErrorCode::ImportFormat, "the model has {} bytes, an ONNX file may have {}", bytes.size(), INT_MAX);
+    if (bytes.size() > INT_MAX)
+      fail(ErrorCode::ImportFormat, "the model has {} bytes, an ONNX file may have {}", bytes.size(), INT_MAX);
     google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
     parse(stream, *model);
   } catch (Error& error) {

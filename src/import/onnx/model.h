@@ -12,8 +12,9 @@ namespace treadle::onnx {
 
 // Where external data may lie. Empty paths: nowhere.
 struct DataFolder {
-  std::string path;    // the folder in which the model was opened
-  std::string target;  // when the model is a symbolic link, the folder of its target: a store of files under other names
+  std::string path;  // the folder in which the model was opened
+  std::string
+      target;  // when the model is a symbolic link, the folder of its target: a store of files under other names
 };
 
 struct Model {
@@ -22,7 +23,8 @@ struct Model {
   DataFolder folder;
 };
 
-// Errors: Io when the file cannot be read; ImportFormat when it is no message of this format, or has a field that we do not know.
+// Errors: Io when the file cannot be read; ImportFormat when it is no message of this format, or has a field that we do
+// not know.
 std::unique_ptr<Model> read_model_file(const std::string& path);
 std::unique_ptr<Model> read_model(std::string_view bytes, const std::string& source, const std::string& folder);
 

@@ -12,8 +12,9 @@ using onnxpb::AttributeProto;
 
 // AttributeProto.AttributeType.
 enum AttributeType { kFloat = 1, kInt, kString, kTensor, kGraph, kFloats, kInts, kStrings };
-constexpr const char* kTypeNames[] = {"unset",   "FLOAT",  "INT",     "STRING", "TENSOR",        "GRAPH",          "FLOATS",     "INTS",
-                                      "STRINGS", "TENSORS", "GRAPHS", "SPARSE_TENSOR", "SPARSE_TENSORS", "TYPE_PROTO", "TYPE_PROTOS"};
+constexpr const char* kTypeNames[] = {
+    "unset",   "FLOAT",   "INT",    "STRING",        "TENSOR",         "GRAPH",      "FLOATS",     "INTS",
+    "STRINGS", "TENSORS", "GRAPHS", "SPARSE_TENSOR", "SPARSE_TENSORS", "TYPE_PROTO", "TYPE_PROTOS"};
 
 std::string type_name(int type) { return type >= 0 && type <= 14 ? kTypeNames[type] : fmt::format("{}", type); }
 
@@ -61,8 +62,8 @@ Type Value::type() {
   return known ? tensor_type(to_shape(known->shape), known->dtype) : nullptr;
 }
 
-Node::Node(GraphImporter& importer, Scope& scope, const onnxpb::NodeProto& proto, std::vector<Value*> inputs, int64_t opset,
-           const AttributeMap* outer)
+Node::Node(GraphImporter& importer, Scope& scope, const onnxpb::NodeProto& proto, std::vector<Value*> inputs,
+           int64_t opset, const AttributeMap* outer)
     : importer_(importer), scope_(scope), proto_(proto), inputs_(std::move(inputs)), opset_(opset) {
   auto info = std::make_shared<SpanInfo>();
   info->source = importer.source();
@@ -71,7 +72,9 @@ Node::Node(GraphImporter& importer, Scope& scope, const onnxpb::NodeProto& proto
   for (const AttributeProto& attribute : proto.attribute()) {
     const AttributeProto* value = &attribute;
     if (!attribute.ref_attr_name().empty()) {
-      if (!outer) malformed(fmt::format("attribute \"{}\" refers to one of a function, but stands in none", printable(attribute.name())));
+      if (!outer)
+        malformed(fmt::format("attribute \"{}\" refers to one of a function, but stands in none",
+                              printable(attribute.name())));
       const auto found = outer->find(attribute.ref_attr_name());
       if (found == outer->end()) continue;  // not given: the operator's default
       value = found->second;
@@ -111,18 +114,23 @@ Shape Node::dims_input(size_t i, const char* what) {
   const Known* value = known(i);
   if (!value) {
     const TensorType& t = type(i);
-    if (!t.dtype.is_integer()) malformed(fmt::format("{} (input {}) are {}, they must be integers", what, i, to_string(t.dtype)));
-    unsupported(fmt::format("{} (input {}) are computed from data: they must be constants or follow from shapes", what, i));
+    if (!t.dtype.is_integer())
+      malformed(fmt::format("{} (input {}) are {}, they must be integers", what, i, to_string(t.dtype)));
+    unsupported(
+        fmt::format("{} (input {}) are computed from data: they must be constants or follow from shapes", what, i));
   }
-  if (!value->dtype.is_integer()) malformed(fmt::format("{} (input {}) are {}, they must be integers", what, i, to_string(value->dtype)));
-  if (value->shape.size() > 1) malformed(fmt::format("{} (input {}) have {} axes, they must be a list", what, i, value->shape.size()));
+  if (!value->dtype.is_integer())
+    malformed(fmt::format("{} (input {}) are {}, they must be integers", what, i, to_string(value->dtype)));
+  if (value->shape.size() > 1)
+    malformed(fmt::format("{} (input {}) have {} axes, they must be a list", what, i, value->shape.size()));
   return *value->dims();
 }
 
 ir::Ints Node::ints_input(size_t i, const char* what) {
   ir::Ints result;
   for (const Dim& dim : dims_input(i, what)) {
-    if (!dim.is_const()) unsupported(fmt::format("{} (input {}) depend on the symbolic extent {}", what, i, to_string(dim)));
+    if (!dim.is_const())
+      unsupported(fmt::format("{} (input {}) depend on the symbolic extent {}", what, i, to_string(dim)));
     result.push_back(dim.value());
   }
   return result;
@@ -130,7 +138,8 @@ ir::Ints Node::ints_input(size_t i, const char* what) {
 
 int64_t Node::int_input(size_t i, const char* what) {
   const ir::Ints values = ints_input(i, what);
-  if (values.size() != 1) malformed(fmt::format("{} (input {}) has {} elements, it must have one", what, i, values.size()));
+  if (values.size() != 1)
+    malformed(fmt::format("{} (input {}) has {} elements, it must have one", what, i, values.size()));
   return values[0];
 }
 
@@ -185,7 +194,9 @@ std::optional<ir::Ints> Node::optional_ints(std::string_view name) {
   return ir::Ints(attribute->ints().begin(), attribute->ints().end());
 }
 
-ir::Ints Node::ints(std::string_view name, const ir::Ints& default_value) { return optional_ints(name).value_or(default_value); }
+ir::Ints Node::ints(std::string_view name, const ir::Ints& default_value) {
+  return optional_ints(name).value_or(default_value);
+}
 
 std::vector<double> Node::floats(std::string_view name, const std::vector<double>& default_value) {
   const AttributeProto* attribute = find(name, kFloats);
@@ -229,11 +240,13 @@ void Node::malformed(const std::string& reason) const { throw Error(ErrorCode::I
 void Node::check_consumed() const {
   for (const auto& [name, attribute] : attributes_) {
     if (!used_attributes_.count(name))
-      unsupported(fmt::format("attribute \"{}\" of {} is unknown in opset {}, or not supported", printable(name), printable(op_type()), opset_));
+      unsupported(fmt::format("attribute \"{}\" of {} is unknown in opset {}, or not supported", printable(name),
+                              printable(op_type()), opset_));
   }
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (inputs_[i] && !used_inputs_.count(i))
-      unsupported(fmt::format("input {} of {} is unknown in opset {}, or not supported", i, printable(op_type()), opset_));
+      unsupported(
+          fmt::format("input {} of {} is unknown in opset {}, or not supported", i, printable(op_type()), opset_));
   }
 }
 
@@ -246,7 +259,8 @@ std::vector<std::string> Node::input_notes() const {
   for (size_t i = 0; i < inputs_.size() && i < 8; ++i) {
     if (!inputs_[i]) continue;
     const Type type = inputs_[i]->type();
-    notes.push_back(fmt::format("input {} \"{}\": {}", i, printable(proto_.input(static_cast<int>(i))), type ? to_string(type) : "?"));
+    notes.push_back(fmt::format("input {} \"{}\": {}", i, printable(proto_.input(static_cast<int>(i))),
+                                type ? to_string(type) : "?"));
   }
   return notes;
 }

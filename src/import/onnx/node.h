@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rule sees of one node: inputs, attributes and how many outputs are wanted. It records what the rule asked for: an attribute
-// or input that nobody asked for is an error, so that none is ignored by mistake.
+// What a rule sees of one node: inputs, attributes and how many outputs are wanted. It records what the rule asked for:
+// an attribute or input that nobody asked for is an error, so that none is ignored by mistake.
 #pragma once
 
 #include <map>
@@ -61,7 +61,8 @@ class Node {
   size_t rank(size_t i) { return shape(i).size(); }
   // Null when the value is not known at import.
   const Known* known(size_t i);
-  // Numbers that must be known: errors ImportUnsupported when they are not, ImportFormat when they are no list of integers.
+  // Numbers that must be known: errors ImportUnsupported when they are not, ImportFormat when they are no list of
+  // integers.
   ir::Ints ints_input(size_t i, const char* what);
   int64_t int_input(size_t i, const char* what);  // of one element
   double float_input(size_t i, const char* what);

@@ -12,7 +12,8 @@ Imported import_onnx_file(const std::string& path, const ImportOptions& options)
   return GraphImporter(*model, options, nullptr).run();
 }
 
-Imported import_onnx(std::string_view bytes, const std::string& source_name, const std::string& external_folder, const ImportOptions& options) {
+Imported import_onnx(std::string_view bytes, const std::string& source_name, const std::string& external_folder,
+                     const ImportOptions& options) {
   const std::unique_ptr<Model> model = read_model(bytes, source_name, external_folder);
   return GraphImporter(*model, options, nullptr).run();
 }

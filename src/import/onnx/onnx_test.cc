@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models made message by message: forms of tensors, symbolic shapes, names, listing of unsupported nodes. Broken models: tests/onnx.
+// Models made message by message: forms of tensors, symbolic shapes, names, listing of unsupported nodes. Broken
+// models: tests/onnx.
 #include "import/onnx/onnx.h"
 
 #include <gmock/gmock.h>
@@ -34,12 +35,15 @@ void add_input(onnxpb::ModelProto& model, const std::string& name, const std::ve
   tensor->mutable_shape();
   for (const int64_t extent : shape) {
     auto* dim = tensor->mutable_shape()->add_dim();
-    if (extent < 0) dim->set_dim_param("N");
-    else dim->set_dim_value(extent);
+    if (extent < 0)
+      dim->set_dim_param("N");
+    else
+      dim->set_dim_value(extent);
   }
 }
 
-onnxpb::NodeProto& add_node(onnxpb::ModelProto& model, const std::string& op, const std::vector<std::string>& inputs, const std::string& output) {
+onnxpb::NodeProto& add_node(onnxpb::ModelProto& model, const std::string& op, const std::vector<std::string>& inputs,
+                            const std::string& output) {
   auto* node = model.mutable_graph()->add_node();
   node->set_op_type(op);
   node->set_name(op + "_node");
@@ -48,7 +52,9 @@ onnxpb::NodeProto& add_node(onnxpb::ModelProto& model, const std::string& op, co
   return *node;
 }
 
-void add_output(onnxpb::ModelProto& model, const std::string& name) { model.mutable_graph()->add_output()->set_name(name); }
+void add_output(onnxpb::ModelProto& model, const std::string& name) {
+  model.mutable_graph()->add_output()->set_name(name);
+}
 
 void add_ints(onnxpb::ModelProto& model, const std::string& name, const std::vector<int64_t>& values) {
   auto* tensor = model.mutable_graph()->add_initializer();
@@ -93,7 +99,8 @@ TEST(OnnxTensor, ValuesOutsideOfTheDtypeAreRefused) {
 }
 
 TEST(OnnxTensor, ExternalDataAreMappedOrRead) {
-  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / fmt::format("treadle_onnx_{}", getpid());
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / fmt::format("treadle_onnx_{}", getpid());
   std::filesystem::create_directories(folder);
   const std::vector<float> values(32768, 2.5f);
   std::ofstream(folder / "w.bin", std::ios::binary).write(reinterpret_cast<const char*>(values.data()), 4 * 32768);

@@ -7,7 +7,8 @@
 namespace treadle::onnx {
 namespace {
 
-// Adds the names that the graph uses and does not define. Nesting is bounded by the reader (model.cc), so recursion is safe.
+// Adds the names that the graph uses and does not define. Nesting is bounded by the reader (model.cc), so recursion is
+// safe.
 void add_captured(const onnxpb::GraphProto& graph, std::set<std::string>& names);
 
 void add_used(const onnxpb::NodeProto& node, std::set<std::string>& names) {
@@ -42,16 +43,18 @@ std::set<std::string> used_names(const onnxpb::NodeProto& node) {
   return names;
 }
 
-std::vector<const onnxpb::NodeProto*> ordered_nodes(const google::protobuf::RepeatedPtrField<onnxpb::NodeProto>& nodes) {
+std::vector<const onnxpb::NodeProto*> ordered_nodes(
+    const google::protobuf::RepeatedPtrField<onnxpb::NodeProto>& nodes) {
   std::unordered_map<std::string, size_t> maker;
   for (int i = 0; i < nodes.size(); ++i) {
     for (const std::string& output : nodes[i].output()) {
       if (output.empty()) continue;
       const auto [found, inserted] = maker.emplace(output, i);
       if (!inserted)
-        fail(ErrorCode::ImportFormat, "the value \"{}\" is made by node \"{}\" ({}) and by node \"{}\" ({})", printable(output),
-             node_name(nodes[static_cast<int>(found->second)]), printable(nodes[static_cast<int>(found->second)].op_type()),
-             node_name(nodes[i]), printable(nodes[i].op_type()));
+        fail(ErrorCode::ImportFormat, "the value \"{}\" is made by node \"{}\" ({}) and by node \"{}\" ({})",
+             printable(output), node_name(nodes[static_cast<int>(found->second)]),
+             printable(nodes[static_cast<int>(found->second)].op_type()), node_name(nodes[i]),
+             printable(nodes[i].op_type()));
     }
   }
   const auto count = static_cast<size_t>(nodes.size());

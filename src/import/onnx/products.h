@@ -6,8 +6,8 @@
 
 namespace treadle::onnx {
 
-// numpy.matmul: the last two axes are matrices, the others a batch that broadcasts; a vector gets an axis, which the result loses.
-// Errors: ImportFormat for a scalar; TypeMismatch.
+// numpy.matmul: the last two axes are matrices, the others a batch that broadcasts; a vector gets an axis, which the
+// result loses. Errors: ImportFormat for a scalar; TypeMismatch.
 ir::Expr matrix_product(const Node& node, ir::Expr a, ir::Expr b);
 
 // False when two constant extents differ.

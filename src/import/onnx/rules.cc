@@ -33,7 +33,8 @@ const RuleTable& RuleTable::instance() {
   return table;
 }
 
-void RuleTable::add(const std::string& op_type, std::initializer_list<int64_t> since, Rule rule, const std::string& domain) {
+void RuleTable::add(const std::string& op_type, std::initializer_list<int64_t> since, Rule rule,
+                    const std::string& domain) {
   for (const int64_t version : since) {
     const bool inserted = rules_[{domain, op_type}].emplace(version, rule).second;
     TREADLE_CHECK(inserted, "two rules for {} since {}", op_type, version);
@@ -52,7 +53,9 @@ const FoldRule* RuleTable::find_fold(const std::string& op_type) const {
   return found == folds_.end() ? nullptr : &found->second;
 }
 
-bool RuleTable::has_any(const std::string& domain, const std::string& op_type) const { return rules_.count({domain, op_type}) > 0; }
+bool RuleTable::has_any(const std::string& domain, const std::string& op_type) const {
+  return rules_.count({domain, op_type}) > 0;
+}
 
 std::vector<std::pair<std::pair<std::string, std::string>, int64_t>> RuleTable::all() const {
   std::vector<std::pair<std::pair<std::string, std::string>, int64_t>> result;
@@ -72,7 +75,8 @@ ir::Ints axes_of(const Node& node, const ir::Ints& axes, size_t rank) {
   ir::Ints result;
   for (const int64_t axis : axes) {
     const int64_t from_front = axis_of(node, axis, rank);
-    if (std::find(result.begin(), result.end(), from_front) != result.end()) node.malformed(fmt::format("axis {} is listed twice", axis));
+    if (std::find(result.begin(), result.end(), from_front) != result.end())
+      node.malformed(fmt::format("axis {} is listed twice", axis));
     result.push_back(from_front);
   }
   return result;

@@ -18,7 +18,8 @@ using ir::Expr;
 using Exprs = std::vector<Expr>;
 
 void need_float(Node& node) {
-  if (!node.dtype(0).is_float()) node.malformed(fmt::format("the input is {}, it must be a float", to_string(node.dtype(0))));
+  if (!node.dtype(0).is_float())
+    node.malformed(fmt::format("the input is {}, it must be a float", to_string(node.dtype(0))));
 }
 
 Exprs relu_rule(Node& node) { return {op::relu(node.input(0), node.span())}; }
@@ -31,7 +32,8 @@ Exprs leaky_relu_rule(Node& node) { return {op::leaky_relu(node.input(0), node.f
 // where(x < 0, slope * x, x); the slope is broadcast to x, one way.
 Exprs prelu_rule(Node& node) {
   const Expr x = node.input(0);
-  const Expr result = op::where(node.call("less", {x, node.number(0, node.dtype(0))}), node.call("multiply", {x, node.input(1)}), x);
+  const Expr result =
+      op::where(node.call("less", {x, node.number(0, node.dtype(0))}), node.call("multiply", {x, node.input(1)}), x);
   if (!equal(result.type(), x.type())) node.malformed("the slope does not broadcast to the data's shape");
   return {result};
 }
@@ -104,7 +106,8 @@ Exprs mish_rule(Node& node) {
 Exprs gelu_rule(Node& node) {
   need_float(node);
   const std::string form = node.s("approximate", "none");
-  if (form != "none" && form != "tanh") node.malformed(fmt::format("approximate is \"{}\", it must be none or tanh", printable(form)));
+  if (form != "none" && form != "tanh")
+    node.malformed(fmt::format("approximate is \"{}\", it must be none or tanh", printable(form)));
   return {op::gelu(node.input(0), form == "tanh")};
 }
 
@@ -119,10 +122,12 @@ Exprs swish_rule(Node& node) {
 Exprs shrink_rule(Node& node) {
   const DType dtype = node.dtype(0);
   const double lambd = node.f("lambd", 0.5), bias = node.f("bias", 0);
-  if (!dtype.is_float() && (lambd != std::floor(lambd) || bias != std::floor(bias))) node.unsupported("integers with a fractional lambd or bias");
+  if (!dtype.is_float() && (lambd != std::floor(lambd) || bias != std::floor(bias)))
+    node.unsupported("integers with a fractional lambd or bias");
   if (dtype.is_uint()) node.unsupported("unsigned integers");
   const Expr x = node.input(0), zero = node.number(0, dtype);
-  const Expr above = node.call("subtract", {x, node.number(bias, dtype)}), below = node.call("add", {x, node.number(bias, dtype)});
+  const Expr above = node.call("subtract", {x, node.number(bias, dtype)}),
+             below = node.call("add", {x, node.number(bias, dtype)});
   const Expr rest = op::where(node.call("greater", {x, node.number(lambd, dtype)}), above, zero);
   return {op::where(node.call("less", {x, node.number(-lambd, dtype)}), below, rest)};
 }
@@ -134,11 +139,14 @@ Exprs clip6_rule(Node& node) {
   return {op::clip(node.input(0), node.f("min", -limit), node.f("max", limit))};
 }
 
-// Bounds as inputs, each of them optional. A constant float bound goes into nn's clip; of 64-bit integers a double would lose bits.
+// Bounds as inputs, each of them optional. A constant float bound goes into nn's clip; of 64-bit integers a double
+// would lose bits.
 Exprs clip11_rule(Node& node) {
   Expr x = node.input(0);
   const DType dtype = node.dtype(0);
-  const auto constant = [&](size_t i) { return !node.has(i) || (node.input(i).as<ir::Constant>() && node.input(i).as<ir::Constant>()->value.size() == 1); };
+  const auto constant = [&](size_t i) {
+    return !node.has(i) || (node.input(i).as<ir::Constant>() && node.input(i).as<ir::Constant>()->value.size() == 1);
+  };
   for (size_t i : {size_t{1}, size_t{2}}) {
     if (node.has(i) && (node.dtype(i) != dtype || (node.rank(i) > 0 && !(node.rank(i) == 1 && node.shape(i)[0].is(1)))))
       node.malformed(fmt::format("bound {} must be a scalar of the data's dtype", i));
@@ -177,7 +185,9 @@ SoftmaxFn softmax_function(Node& node) {
   if (node.op_type() == "Hardmax") return hardmax(node);
   const bool log = node.op_type() == "LogSoftmax";
   const Span span = node.span();
-  return [log, span](Expr x, int64_t axis) { return log ? op::log_softmax(std::move(x), axis, span) : op::softmax(std::move(x), axis, span); };
+  return [log, span](Expr x, int64_t axis) {
+    return log ? op::log_softmax(std::move(x), axis, span) : op::softmax(std::move(x), axis, span);
+  };
 }
 
 Exprs softmax13_rule(Node& node) {
@@ -193,7 +203,8 @@ Exprs softmax1_rule(Node& node) {
   const int64_t at = axis == rank ? axis : axis_of(node, axis, shape.size());
   const SoftmaxFn function = softmax_function(node);
   if (at == rank - 1) return {function(node.input(0), at)};
-  const Shape flat = {product(Shape(shape.begin(), shape.begin() + at)), product(Shape(shape.begin() + at, shape.end()))};
+  const Shape flat = {product(Shape(shape.begin(), shape.begin() + at)),
+                      product(Shape(shape.begin() + at, shape.end()))};
   return {op::reshape_to(function(op::reshape_to(node.input(0), flat), 1), shape)};
 }
 

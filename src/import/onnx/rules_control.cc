@@ -40,20 +40,23 @@ Expr scalar_input(Node& node, size_t i) {
 Exprs if_rule(Node& node) {
   const onnxpb::GraphProto& then_graph = node.graph("then_branch");
   const onnxpb::GraphProto& else_graph = node.graph("else_branch");
-  if (!node.dtype(0).is_bool()) node.malformed(fmt::format("the condition is {}, it must be bool", to_string(node.dtype(0))));
+  if (!node.dtype(0).is_bool())
+    node.malformed(fmt::format("the condition is {}, it must be bool", to_string(node.dtype(0))));
   for (const auto* graph : {&then_graph, &else_graph}) {
     if (graph->output_size() != static_cast<int>(node.num_outputs()))
       node.malformed(fmt::format("a branch has {} outputs, the node {}", graph->output_size(), node.num_outputs()));
   }
   const Known* known = node.known(0);
   if (known && known->is_const() && known->values.size() == 1) {
-    std::vector<Value> values = node.importer().subgraph(node, known->values[0].number() != 0 ? then_graph : else_graph, {});
+    std::vector<Value> values =
+        node.importer().subgraph(node, known->values[0].number() != 0 ? then_graph : else_graph, {});
     return exprs_of(values, node.span());
   }
   const Expr condition = scalar_input(node, 0);
   std::vector<Value> then_values = node.importer().subgraph(node, then_graph, {});
   std::vector<Value> else_values = node.importer().subgraph(node, else_graph, {});
-  const Expr both = ir::if_expr(condition, ir::tuple(exprs_of(then_values, node.span())), ir::tuple(exprs_of(else_values, node.span())), node.span());
+  const Expr both = ir::if_expr(condition, ir::tuple(exprs_of(then_values, node.span())),
+                                ir::tuple(exprs_of(else_values, node.span())), node.span());
   return fields_of(both, 0, then_values.size(), node.span());
 }
 
@@ -76,8 +79,8 @@ struct Body {
   Exprs params, results;
 };
 
-// Imports a body until the carried types stay as they are. `make` gives the results for parameters of these types; the first of the
-// results are the carried values.
+// Imports a body until the carried types stay as they are. `make` gives the results for parameters of these types; the
+// first of the results are the carried values.
 Body stable_body(Node& node, std::vector<Type> types, const std::function<Exprs(const Exprs& params)>& make) {
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     Body body;
@@ -88,7 +91,9 @@ Body stable_body(Node& node, std::vector<Type> types, const std::function<Exprs(
     for (size_t i = 0; i < types.size(); ++i) {
       if (compatible(types[i], body.results[i].type())) continue;
       const Type wide = wider(types[i], body.results[i].type());
-      if (!wide) node.malformed(fmt::format("carried value {} changes from {} to {}", i, to_string(types[i]), to_string(body.results[i].type())));
+      if (!wide)
+        node.malformed(fmt::format("carried value {} changes from {} to {}", i, to_string(types[i]),
+                                   to_string(body.results[i].type())));
       types[i] = wide;
       stable = false;
     }
@@ -103,7 +108,8 @@ Expr condition_of(const Body& body) { return ir::function(body.params, body.para
 Exprs loop_rule(Node& node) {
   const onnxpb::GraphProto& graph = node.graph("body");
   const size_t carried = node.num_inputs() < 2 ? 0 : node.num_inputs() - 2;
-  if (graph.output_size() < static_cast<int>(carried) + 1) node.malformed(fmt::format("the body has {} outputs for {} carried values", graph.output_size(), carried));
+  if (graph.output_size() < static_cast<int>(carried) + 1)
+    node.malformed(fmt::format("the body has {} outputs for {} carried values", graph.output_size(), carried));
   const size_t scanned = static_cast<size_t>(graph.output_size()) - 1 - carried;
   const Expr trip = node.has(0) ? scalar_input(node, 0) : Expr();
   if (trip.defined() && node.dtype(0) != dtype::int64_) node.malformed("the trip count must be int64");
@@ -131,14 +137,16 @@ Exprs loop_rule(Node& node) {
   if (always && trip.defined()) {
     const Body body = stable_body(node, types, [&](const Exprs& params) { return make(params, false); });
     if (always) {
-      const Expr loop = ir::loop(trip, Expr(), ir::function(body.params, ir::tuple(body.results)), initial, static_cast<int>(scanned), node.span());
+      const Expr loop = ir::loop(trip, Expr(), ir::function(body.params, ir::tuple(body.results)), initial,
+                                 static_cast<int>(scanned), node.span());
       return fields_of(loop, 0, carried + scanned, node.span());
     }
   }
   initial.insert(initial.begin(), node.has(1) ? scalar_input(node, 1) : node.number(1, dtype::bool_));
   types.insert(types.begin(), tensor_type({}, dtype::bool_));
   const Body body = stable_body(node, types, [&](const Exprs& params) { return make(params, true); });
-  const Expr loop = ir::loop(trip, condition_of(body), ir::function(body.params, ir::tuple(body.results)), initial, static_cast<int>(scanned), node.span());
+  const Expr loop = ir::loop(trip, condition_of(body), ir::function(body.params, ir::tuple(body.results)), initial,
+                             static_cast<int>(scanned), node.span());
   return fields_of(loop, 1, carried + scanned, node.span());
 }
 
@@ -150,7 +158,8 @@ struct ScanAttributes {
 
 ir::Ints counted(Node& node, const char* name, size_t count) {
   const ir::Ints values = node.ints(name, ir::Ints(count, 0));
-  if (values.size() != count) node.malformed(fmt::format("{} has {} values, {} are needed", name, values.size(), count));
+  if (values.size() != count)
+    node.malformed(fmt::format("{} has {} values, {} are needed", name, values.size(), count));
   return values;
 }
 
@@ -164,12 +173,14 @@ Expr scan_slice(Node& node, const Expr& x, const Expr& i, int64_t axis, bool bac
 Exprs scan_rule(Node& node) {
   const onnxpb::GraphProto& graph = node.graph("body");
   const auto scans = static_cast<size_t>(node.required_i("num_scan_inputs"));
-  if (scans < 1 || scans > node.num_inputs()) node.malformed(fmt::format("{} scan inputs of {} inputs", scans, node.num_inputs()));
+  if (scans < 1 || scans > node.num_inputs())
+    node.malformed(fmt::format("{} scan inputs of {} inputs", scans, node.num_inputs()));
   const size_t states = node.num_inputs() - scans;
   if (static_cast<size_t>(graph.output_size()) < states) node.malformed("the body has too few outputs");
   const size_t scanned = static_cast<size_t>(graph.output_size()) - states;
-  const ScanAttributes attributes{counted(node, "scan_input_axes", scans), counted(node, "scan_input_directions", scans),
-                                  counted(node, "scan_output_axes", scanned), counted(node, "scan_output_directions", scanned)};
+  const ScanAttributes attributes{
+      counted(node, "scan_input_axes", scans), counted(node, "scan_input_directions", scans),
+      counted(node, "scan_output_axes", scanned), counted(node, "scan_output_directions", scanned)};
   Exprs initial;
   std::vector<Type> types;
   for (size_t i = 0; i < states; ++i) {
@@ -183,12 +194,14 @@ Exprs scan_rule(Node& node) {
     for (size_t i = 0; i < states; ++i) inputs.push_back(of(params[i + 1]));
     for (size_t i = 0; i < scans; ++i) {
       const int64_t axis = axis_of(node, attributes.input_axes[i], node.rank(states + i));
-      inputs.push_back(of(scan_slice(node, node.input(states + i), params[0], axis, attributes.input_directions[i] != 0)));
+      inputs.push_back(
+          of(scan_slice(node, node.input(states + i), params[0], axis, attributes.input_directions[i] != 0)));
     }
     std::vector<Value> outputs = node.importer().subgraph(node, graph, std::move(inputs));
     return exprs_of(outputs, node.span());
   });
-  const Expr loop = ir::loop(trip, Expr(), ir::function(body.params, ir::tuple(body.results)), initial, static_cast<int>(scanned), node.span());
+  const Expr loop = ir::loop(trip, Expr(), ir::function(body.params, ir::tuple(body.results)), initial,
+                             static_cast<int>(scanned), node.span());
   Exprs outputs = fields_of(loop, 0, states + scanned, node.span());
   for (size_t i = 0; i < scanned; ++i) {
     Expr& output = outputs[states + i];

@@ -52,8 +52,8 @@ void split_padding(const ir::Ints& total, bool upper, Window& window, ir::Ints& 
   }
 }
 
-// total = stride * (in - 1) + output_padding + span - out; SAME: out = in * stride. Of an odd total the larger half is cut at the
-// end for SAME_UPPER, else at the beginning (ONNX ConvTranspose, formula for output_shape).
+// total = stride * (in - 1) + output_padding + span - out; SAME: out = in * stride. Of an odd total the larger half is
+// cut at the end for SAME_UPPER, else at the beginning (ONNX ConvTranspose, formula for output_shape).
 Exprs conv_transpose_rule(Node& node) {
   const ir::Ints kernel = kernel_of(node, 1);
   const size_t rank = kernel.size();
@@ -61,19 +61,25 @@ Exprs conv_transpose_rule(Node& node) {
   const std::string mode = node.s("auto_pad", "NOTSET");
   const auto wanted = node.optional_ints("output_shape");
   ir::Ints output_padding = per_axis(node, "output_padding", rank, 0, 0);
-  Window window{per_axis(node, "kernel_shape", rank, 0, 0), per_axis(node, "strides", rank, 1, 1), per_axis(node, "dilations", rank, 1, 1), {}, {}};
+  Window window{per_axis(node, "kernel_shape", rank, 0, 0),
+                per_axis(node, "strides", rank, 1, 1),
+                per_axis(node, "dilations", rank, 1, 1),
+                {},
+                {}};
   if (node.has_attr("kernel_shape") && window.kernel != kernel) node.malformed("kernel_shape is not the weight's");
   window.kernel = kernel;
   const ir::Ints pads = per_axis(node, "pads", 2 * rank, 0, -kMaxAttribute);
   window.pad_begin.assign(pads.begin(), pads.begin() + static_cast<int64_t>(rank));
   window.pad_end.assign(pads.begin() + static_cast<int64_t>(rank), pads.end());
   const bool same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
-  if (!same && mode != "NOTSET" && mode != "VALID" && !mode.empty()) node.malformed(fmt::format("auto_pad is \"{}\"", printable(mode)));
+  if (!same && mode != "NOTSET" && mode != "VALID" && !mode.empty())
+    node.malformed(fmt::format("auto_pad is \"{}\"", printable(mode)));
   if (mode == "VALID") window.pad_begin = window.pad_end = ir::Ints(rank, 0);
   if (wanted || same) {
     ir::Ints out = wanted.value_or(ir::Ints());
     if (wanted && out.size() == rank + 2) out.erase(out.begin(), out.begin() + 2);
-    if (wanted && out.size() != rank) node.malformed(fmt::format("output_shape has {} values for {} axes", out.size(), rank));
+    if (wanted && out.size() != rank)
+      node.malformed(fmt::format("output_shape has {} values for {} axes", out.size(), rank));
     ir::Ints total;
     for (size_t i = 0; i < rank; ++i) {
       const Dim in = spatial[i], full = Dim(window.strides[i]) * (in - 1) + output_padding[i] + window.span(i);
@@ -114,7 +120,9 @@ ir::Ints per_axis(Node& node, const char* name, size_t rank, int64_t default_val
   const ir::Ints values = node.ints(name, ir::Ints(rank, default_value));
   if (values.size() != rank) node.malformed(fmt::format("{} has {} values, {} are needed", name, values.size(), rank));
   for (const int64_t value : values) {
-    if (value < least || value > kMaxAttribute) node.malformed(fmt::format("{} holds {}, it must be {} at least and {} at most", name, value, least, kMaxAttribute));
+    if (value < least || value > kMaxAttribute)
+      node.malformed(
+          fmt::format("{} holds {}, it must be {} at least and {} at most", name, value, least, kMaxAttribute));
   }
   return values;
 }
@@ -152,7 +160,9 @@ Window read_window(Node& node, const Shape& spatial, const ir::Ints& kernel) {
   for (size_t i = 0; i < rank; ++i) {
     const int64_t stride = window.strides[i];
     const Dim total = max((ceildiv(spatial[i], stride) - 1) * stride + window.span(i) - spatial[i], Dim(0));
-    if (!total.is_const()) node.unsupported(fmt::format("auto_pad {} of the symbolic extent {} with stride {}", mode, to_string(spatial[i]), stride));
+    if (!total.is_const())
+      node.unsupported(
+          fmt::format("auto_pad {} of the symbolic extent {} with stride {}", mode, to_string(spatial[i]), stride));
     const int64_t half = total.value() / 2;
     window.pad_begin[i] = mode == "SAME_UPPER" ? half : total.value() - half;
     window.pad_end[i] = total.value() - window.pad_begin[i];

@@ -19,10 +19,12 @@ using Exprs = std::vector<Expr>;
 
 // Exactly one of its attributes holds the value.
 Exprs constant_rule(Node& node) {
-  if (node.attributes().size() != 1) node.malformed(fmt::format("{} attributes, exactly one must hold the value", node.attributes().size()));
+  if (node.attributes().size() != 1)
+    node.malformed(fmt::format("{} attributes, exactly one must hold the value", node.attributes().size()));
   const std::string& name = node.attributes().begin()->first;
   if (name == "value") return {ir::constant(*node.tensor("value"), node.span())};
-  if (name == "value_float") return {ir::constant(Tensor::from<float>({static_cast<float>(node.f(name, 0))}, {}), node.span())};
+  if (name == "value_float")
+    return {ir::constant(Tensor::from<float>({static_cast<float>(node.f(name, 0))}, {}), node.span())};
   if (name == "value_int") return {ir::constant(Tensor::from<int64_t>({node.i(name, 0)}, {}), node.span())};
   if (name == "value_ints") return {ir::constant(Tensor::from<int64_t>(node.ints(name)), node.span())};
   if (name == "value_floats") {
@@ -36,7 +38,8 @@ Exprs constant_rule(Node& node) {
 
 Expr fill_value(Node& node) {
   const auto value = node.tensor("value");
-  if (value && value->size() != 1) node.malformed(fmt::format("the value has {} elements, it must have one", value->size()));
+  if (value && value->size() != 1)
+    node.malformed(fmt::format("the value has {} elements, it must have one", value->size()));
   return value ? ir::constant(value->reshaped({})) : node.number(0, dtype::float32_);
 }
 
@@ -52,7 +55,8 @@ Exprs constant_of_shape_rule(Node& node) {
 // The extents from `start` to `end` (opset 15).
 Exprs shape_rule(Node& node) {
   Expr shape = op::shape_of(node.input(0), dtype::int64_);
-  if (node.opset() >= 15 && (node.has_attr("start") || node.has_attr("end"))) node.unsupported("a part of the shape of this input");
+  if (node.opset() >= 15 && (node.has_attr("start") || node.has_attr("end")))
+    node.unsupported("a part of the shape of this input");
   return {shape};
 }
 
@@ -79,7 +83,8 @@ Exprs range_rule(Node& node) {
     return {op::arange(start[0], limit[0], delta, dtype)};
   }
   if (node.opset() >= 27) node.ignore("stash_type");  // places are computed in double
-  const double start = node.float_input(0, "start"), limit = node.float_input(1, "limit"), delta = node.float_input(2, "delta");
+  const double start = node.float_input(0, "start"), limit = node.float_input(1, "limit"),
+               delta = node.float_input(2, "delta");
   if (delta == 0) node.malformed("delta is 0");
   if (!std::isfinite(start) || !std::isfinite(limit) || !std::isfinite(delta)) node.malformed("a bound is not finite");
   return {op::arange(start, limit, delta, dtype)};
@@ -91,7 +96,8 @@ Exprs eye_like_rule(Node& node) {
   if (shape.size() != 2) node.malformed(fmt::format("the input has {} axes, it must have 2", shape.size()));
   const DType dtype = node.has_attr("dtype") ? dtype_of_code(node.required_i("dtype")) : node.dtype(0);
   const int64_t k = node.i("k", 0);
-  const Expr rows = node.call("expand_dims", {op::arange(Dim(k), shape[0] + k, 1, dtype::int64_)}, {{"axis", int64_t{1}}});
+  const Expr rows =
+      node.call("expand_dims", {op::arange(Dim(k), shape[0] + k, 1, dtype::int64_)}, {{"axis", int64_t{1}}});
   const Expr columns = op::arange(Dim(0), shape[1], 1, dtype::int64_);
   return {op::cast(node.call("equal", {rows, columns}), dtype)};
 }

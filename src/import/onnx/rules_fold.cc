@@ -36,7 +36,8 @@ Folded elementwise(Node& node) {
   for (size_t i = node.op_type() == "Where" ? 1 : 0; i < inputs->size(); ++i) {
     if ((*inputs)[i]->dtype != operand) return std::nullopt;  // the rule says what is wrong
   }
-  const bool comparison = node.op_type() == "Equal" || node.op_type().starts_with("Less") || node.op_type().starts_with("Greater");
+  const bool comparison =
+      node.op_type() == "Equal" || node.op_type().starts_with("Less") || node.op_type().starts_with("Greater");
   const ElementFn f = element_function(node.op_type(), operand);
   return f ? one(map_known(*inputs, comparison ? dtype::bool_ : operand, f)) : std::nullopt;
 }
@@ -65,7 +66,8 @@ Folded size(Node& node) {
 }
 
 Folded cast_to(const Known& x, DType dtype) {
-  return one(map_known({&x}, dtype, [&](const std::vector<Element>& v) { return convert_element(v[0], x.dtype, dtype); }));
+  return one(
+      map_known({&x}, dtype, [&](const std::vector<Element>& v) { return convert_element(v[0], x.dtype, dtype); }));
 }
 
 Folded cast(Node& node) {
@@ -134,7 +136,8 @@ Folded slice(Node& node) {
   std::optional<Known> result = *x;
   for (size_t i = 0; result && i < arguments.axes.size(); ++i) {
     const int64_t axis = arguments.axes[i];
-    const op::SliceRange range = op::slice_range(x->shape[static_cast<size_t>(axis)], arguments.starts[i], arguments.ends[i], arguments.steps[i]);
+    const op::SliceRange range = op::slice_range(x->shape[static_cast<size_t>(axis)], arguments.starts[i],
+                                                 arguments.ends[i], arguments.steps[i]);
     if (!range.start.is_const() || !range.length.is_const()) return std::nullopt;
     result = slice_known(*result, axis, range.start.value(), range.stride, range.length.value());
   }
@@ -172,7 +175,8 @@ Folded range(Node& node) {
   const DType dtype = (*inputs)[0]->dtype;
   std::vector<int64_t> numbers;
   for (const Known* input : *inputs) {
-    if (!input->dtype.is_integer() || input->dtype != dtype || input->values.size() != 1 || !input->is_const()) return std::nullopt;
+    if (!input->dtype.is_integer() || input->dtype != dtype || input->values.size() != 1 || !input->is_const())
+      return std::nullopt;
     numbers.push_back(input->values[0].dim.value());
   }
   const int64_t limit = int64_t{1} << 40;
@@ -205,7 +209,9 @@ Folded reduce(Node& node) {
   if (by_input && axes.empty() && node.flag("noop_with_empty_axes")) return std::nullopt;
   axes_of(node, axes, 1);
   Element result = x->values[0];
-  const std::string op = node.op_type() == "ReduceProd" ? "Mul" : node.op_type() == "ReduceSum" ? "Add" : node.op_type().substr(6);
+  const std::string op = node.op_type() == "ReduceProd"  ? "Mul"
+                         : node.op_type() == "ReduceSum" ? "Add"
+                                                         : node.op_type().substr(6);
   const ElementFn f = element_function(op, x->dtype);
   for (size_t i = 1; i < x->values.size(); ++i) {
     const auto next = f({result, x->values[i]});
@@ -218,8 +224,9 @@ Folded reduce(Node& node) {
 }  // namespace
 
 void add_fold_rules(RuleTable& table) {
-  for (const char* name : {"Identity", "Neg", "Abs", "Not", "Floor", "Ceil", "Sqrt", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual",
-                           "Add", "Sub", "Mul", "Div", "Max", "Min", "And", "Or", "Where"}) {
+  for (const char* name :
+       {"Identity",       "Neg", "Abs", "Not", "Floor", "Ceil", "Sqrt", "Equal", "Less", "LessOrEqual", "Greater",
+        "GreaterOrEqual", "Add", "Sub", "Mul", "Div",   "Max",  "Min",  "And",   "Or",   "Where"}) {
     table.fold(name, elementwise);
   }
   table.fold("Mod", [](Node& node) { return node.flag("fmod") ? Folded() : elementwise(node); });

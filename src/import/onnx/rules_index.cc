@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that pick, place, pad or sort elements. An index of run-time data that is out of range reads the nearest element.
+// Operators that pick, place, pad or sort elements. An index of run-time data that is out of range reads the nearest
+// element.
 #include <algorithm>
 
 #include "import/onnx/indices.h"
@@ -23,7 +24,8 @@ using ir::Expr;
 using Exprs = std::vector<Expr>;
 
 void need_integer(Node& node, size_t i, const char* what) {
-  if (!node.dtype(i).is_integer()) node.malformed(fmt::format("{} are {}, they must be integers", what, to_string(node.dtype(i))));
+  if (!node.dtype(i).is_integer())
+    node.malformed(fmt::format("{} are {}, they must be integers", what, to_string(node.dtype(i))));
 }
 
 Exprs gather_rule(Node& node) {
@@ -37,7 +39,8 @@ Exprs gather_elements_rule(Node& node) {
   need_integer(node, 1, "the indices");
   const int64_t axis = axis_of(node, node.i("axis", 0), node.rank(0));
   const Shape &data = node.shape(0), &indices = node.shape(1);
-  if (indices.size() != data.size()) node.malformed(fmt::format("data have {} axes, indices {}", data.size(), indices.size()));
+  if (indices.size() != data.size())
+    node.malformed(fmt::format("data have {} axes, indices {}", data.size(), indices.size()));
   Expr x = node.input(0);
   // The indices may cover a part of the other axes.
   Shape begin, end;
@@ -49,7 +52,8 @@ Exprs gather_elements_rule(Node& node) {
     axes.push_back(static_cast<int64_t>(i));
   }
   if (!axes.empty()) x = op::strided_slice(x, begin, end, ir::Ints(axes.size(), 1), axes);
-  return {node.call("gather", {x, wrap_indices(node, node.input(1), data[static_cast<size_t>(axis)])}, {{"axis", axis}})};
+  return {
+      node.call("gather", {x, wrap_indices(node, node.input(1), data[static_cast<size_t>(axis)])}, {{"axis", axis}})};
 }
 
 // (…, M) index tuples with each component wrapped by its own extent.
@@ -57,27 +61,31 @@ Expr wrap_tuples(Node& node, size_t input, size_t first_axis) {
   const Shape &data = node.shape(0), &shape = node.shape(input);
   if (shape.empty() || !shape.back().is_const()) node.unsupported("index tuples of unknown length");
   const auto length = static_cast<size_t>(shape.back().value());
-  if (length < 1 || first_axis + length > data.size()) node.malformed(fmt::format("index tuples of {} for data of {} axes", length, data.size()));
+  if (length < 1 || first_axis + length > data.size())
+    node.malformed(fmt::format("index tuples of {} for data of {} axes", length, data.size()));
   const Expr indices = node.input(input);
   const DType dtype = node.dtype(input);
   Exprs extents;
   for (size_t i = 0; i < length; ++i) extents.push_back(op::expand_dims(extent_value(data[first_axis + i], dtype), 0));
   const Expr limits = length == 1 ? extents[0] : op::concatenate(std::move(extents), 0);
-  const Expr wrapped = op::where(node.call("less", {indices, node.number(0, dtype)}), op::add(indices, limits), indices);
+  const Expr wrapped =
+      op::where(node.call("less", {indices, node.number(0, dtype)}), op::add(indices, limits), indices);
   return tuples_first(wrapped);
 }
 
 Exprs gather_nd_rule(Node& node) {
   need_integer(node, 1, "the indices");
   const int64_t batch = node.opset() >= 12 ? node.i("batch_dims", 0) : 0;
-  if (batch < 0 || batch >= static_cast<int64_t>(std::min(node.rank(0), node.rank(1)))) node.malformed(fmt::format("batch_dims is {}", batch));
+  if (batch < 0 || batch >= static_cast<int64_t>(std::min(node.rank(0), node.rank(1))))
+    node.malformed(fmt::format("batch_dims is {}", batch));
   return {op::gather_nd(node.input(0), wrap_tuples(node, 1, static_cast<size_t>(batch)), batch)};
 }
 
 std::string reduction_name(Node& node) {
   const std::string reduction = node.opset() >= 16 ? node.s("reduction", "none") : "none";
   if (reduction == "none") return "update";
-  if (reduction == "add" || reduction == "mul" || (node.opset() >= 18 && (reduction == "max" || reduction == "min"))) return reduction;
+  if (reduction == "add" || reduction == "mul" || (node.opset() >= 18 && (reduction == "max" || reduction == "min")))
+    return reduction;
   node.malformed(fmt::format("reduction is \"{}\"", printable(reduction)));
 }
 
@@ -99,7 +107,8 @@ Exprs top_k_rule(Node& node) {
   const bool largest = node.opset() < 11 || node.flag("largest", true);
   if (node.opset() >= 11) node.ignore("sorted");  // sorted order is one of those allowed
   const Dim& extent = node.shape(0)[static_cast<size_t>(axis)];
-  if (k < 0 || (extent.is_const() && k > extent.value())) node.malformed(fmt::format("k is {}, the axis has {} elements", k, to_string(extent)));
+  if (k < 0 || (extent.is_const() && k > extent.value()))
+    node.malformed(fmt::format("k is {}, the axis has {} elements", k, to_string(extent)));
   const Expr both = op::topk(node.input(0), std::max<int64_t>(k, 1), axis, "both", !largest, dtype::int64_);
   Exprs outputs = {ir::tuple_get(both, 0), ir::tuple_get(both, 1)};
   if (k == 0) {
@@ -121,11 +130,14 @@ Exprs non_zero_rule(Node& node) {
 }
 
 Exprs compress_rule(Node& node) {
-  const std::optional<int64_t> axis = node.has_attr("axis") ? std::optional(axis_of(node, node.required_i("axis"), node.rank(0))) : std::nullopt;
+  const std::optional<int64_t> axis =
+      node.has_attr("axis") ? std::optional(axis_of(node, node.required_i("axis"), node.rank(0))) : std::nullopt;
   if (node.rank(1) != 1) node.malformed("the condition must be a vector");
   const Expr x = axis ? node.input(0) : op::reshape_to(node.input(0), {product(node.shape(0))});
-  const Dim extent = axis ? node.shape(0)[static_cast<size_t>(*axis)] : product(node.shape(0)), given = node.shape(1)[0];
-  if (extent.is_const() && given.is_const() && given.value() > extent.value()) node.malformed(fmt::format("the condition has {} elements for {}", given.value(), extent.value()));
+  const Dim extent = axis ? node.shape(0)[static_cast<size_t>(*axis)] : product(node.shape(0)),
+            given = node.shape(1)[0];
+  if (extent.is_const() && given.is_const() && given.value() > extent.value())
+    node.malformed(fmt::format("the condition has {} elements for {}", given.value(), extent.value()));
   return {op::take(x, true_positions(node, node.input(1)), axis.value_or(0))};
 }
 
@@ -133,13 +145,17 @@ Exprs compress_rule(Node& node) {
 Exprs one_hot_rule(Node& node) {
   const double depth_value = node.float_input(1, "the depth");
   const auto depth = static_cast<int64_t>(depth_value);
-  if (static_cast<double>(depth) != depth_value || depth < 0 || depth > int64_t{1} << 31) node.malformed(fmt::format("the depth is {}", depth_value));
+  if (static_cast<double>(depth) != depth_value || depth < 0 || depth > int64_t{1} << 31)
+    node.malformed(fmt::format("the depth is {}", depth_value));
   const auto rank = static_cast<int64_t>(node.rank(0)) + 1;
   const int64_t axis = axis_of(node, node.i("axis", -1), static_cast<size_t>(rank));
   if (node.rank(2) != 1 || !node.shape(2)[0].is(2)) node.malformed("the values must be a vector of 2");
   const Expr raw = op::cast(node.input(0), dtype::int64_);
-  const Expr wrapped = op::where(node.call("less", {raw, node.number(0, dtype::int64_)}), op::add(raw, static_cast<double>(depth)), raw);
-  const auto pick = [&](int64_t i) { return op::squeeze(op::strided_slice(node.input(2), {i}, {i + 1}, ir::Ints{1}, ir::Ints{0}), ir::Ints{0}); };
+  const Expr wrapped =
+      op::where(node.call("less", {raw, node.number(0, dtype::int64_)}), op::add(raw, static_cast<double>(depth)), raw);
+  const auto pick = [&](int64_t i) {
+    return op::squeeze(op::strided_slice(node.input(2), {i}, {i + 1}, ir::Ints{1}, ir::Ints{0}), ir::Ints{0});
+  };
   return {op::one_hot(wrapped, pick(1), pick(0), depth, axis == rank - 1 ? -1 : axis, node.dtype(2))};
 }
 
@@ -163,10 +179,13 @@ Exprs unique_rule(Node& node) {
   if (!count.is_const() || count.value() == 0) node.unsupported("an input without elements, or of symbolic shape");
   const int64_t n = count.value();
   const Expr order = op::argsort(x, 0, true, dtype::int64_), ascending = op::take(x, order, 0);
-  const auto slice = [](const Expr& v, int64_t from, int64_t to) { return op::strided_slice(v, {from}, {to}, ir::Ints{1}, ir::Ints{0}); };
+  const auto slice = [](const Expr& v, int64_t from, int64_t to) {
+    return op::strided_slice(v, {from}, {to}, ir::Ints{1}, ir::Ints{0});
+  };
   Expr begins = ir::constant(Tensor::from<uint8_t>({1}));
   begins = op::cast(begins, dtype::bool_);
-  if (n > 1) begins = op::concatenate({begins, node.call("not_equal", {slice(ascending, 1, n), slice(ascending, 0, n - 1)})}, 0);
+  if (n > 1)
+    begins = op::concatenate({begins, node.call("not_equal", {slice(ascending, 1, n), slice(ascending, 0, n - 1)})}, 0);
   const Expr places = true_positions(node, begins);
   const Dim groups = places.tensor_type().shape[0];
   Expr values = op::take(ascending, places, 0), first = op::take(order, places, 0);
@@ -191,10 +210,13 @@ Exprs pad_rule(Node& node) {
   const std::string mode = node.s("mode", "constant");
   Expr x = node.input(0);
   const DType dtype = node.dtype(0);
-  if (mode != "constant" && mode != "edge" && mode != "reflect" && !(mode == "wrap" && node.opset() >= 19)) node.malformed(fmt::format("mode is \"{}\"", printable(mode)));
+  if (mode != "constant" && mode != "edge" && mode != "reflect" && !(mode == "wrap" && node.opset() >= 19))
+    node.malformed(fmt::format("mode is \"{}\"", printable(mode)));
   Expr value = node.number(0, dtype);
-  if (node.opset() < 11) value = node.number(node.f("value", 0), dtype);
-  else if (node.has(2)) value = node.rank(2) == 0 ? node.input(2) : op::reshape_to(node.input(2), {});
+  if (node.opset() < 11)
+    value = node.number(node.f("value", 0), dtype);
+  else if (node.has(2))
+    value = node.rank(2) == 0 ? node.input(2) : op::reshape_to(node.input(2), {});
   const size_t rank = node.rank(0);
   // Negative pads crop first; what is added then speaks of what is left.
   Shape begin, end;
@@ -207,8 +229,10 @@ Exprs pad_rule(Node& node) {
     widths[i] = {std::max<int64_t>(pads.begin[i], 0), std::max<int64_t>(pads.end[i], 0)};
     grows |= widths[i][0] > 0 || widths[i][1] > 0;
     const Dim left = extent - front - back;
-    if (left.is_const() && left.value() < 0) node.malformed(fmt::format("axis {} has {} elements, {} are cropped", i, extent.value(), front + back));
-    if (left.is(0) && mode != "constant" && (widths[i][0] || widths[i][1])) node.malformed(fmt::format("axis {} has no elements to take the padding from", i));
+    if (left.is_const() && left.value() < 0)
+      node.malformed(fmt::format("axis {} has {} elements, {} are cropped", i, extent.value(), front + back));
+    if (left.is(0) && mode != "constant" && (widths[i][0] || widths[i][1]))
+      node.malformed(fmt::format("axis {} has no elements to take the padding from", i));
     if (front == 0 && back == 0) continue;
     begin.emplace_back(front);
     end.push_back(extent - back);
@@ -243,11 +267,13 @@ Expr wrap_indices(const Node& node, const Expr& indices, const Dim& extent) {
       for (int64_t i = 0; i < constant->value.size(); ++i) negative |= constant->value.int_at(i) < 0;
       if (!negative) return indices;
     }
-    return op::where(node.call("less", {indices, node.number(0, dtype)}), op::add(indices, extent_value(extent, dtype)), indices);
+    return op::where(node.call("less", {indices, node.number(0, dtype)}), op::add(indices, extent_value(extent, dtype)),
+                     indices);
   }
   std::vector<int64_t> values = constant->value.to_ints();
   for (int64_t& value : values) {
-    if (value < -extent.value() || value >= extent.value()) node.malformed(fmt::format("index {} is outside of an axis of extent {}", value, extent.value()));
+    if (value < -extent.value() || value >= extent.value())
+      node.malformed(fmt::format("index {} is outside of an axis of extent {}", value, extent.value()));
     if (value < 0) value += extent.value();
   }
   return op::cast(ir::constant(Tensor::from<int64_t>(values, constant->value.shape())), dtype);

@@ -32,7 +32,8 @@ Rule variadic(const char* name) {
 
 Exprs mean_rule(Node& node) {
   Exprs sum = variadic("add")(node);
-  if (!node.dtype(0).is_float()) node.malformed(fmt::format("the inputs are {}, they must be floats", to_string(node.dtype(0))));
+  if (!node.dtype(0).is_float())
+    node.malformed(fmt::format("the inputs are {}, they must be floats", to_string(node.dtype(0))));
   return {op::divide(sum[0], node.number(static_cast<double>(node.num_inputs()), node.dtype(0)))};
 }
 
@@ -62,20 +63,24 @@ Exprs mod28_rule(Node& node) {
   const Expr below = node.call("less", {divisor, zero});
   const Expr other_sign = node.call("logical_xor", {node.call("less", {rest, zero}), below});
   const Expr signed_zero = op::where(below, node.number(-0.0, dtype), zero);
-  return {op::where(node.call("equal", {rest, zero}), signed_zero, op::where(other_sign, op::add(rest, divisor), rest))};
+  return {
+      op::where(node.call("equal", {rest, zero}), signed_zero, op::where(other_sign, op::add(rest, divisor), rest))};
 }
 
 Exprs shift_rule(Node& node) {
   const std::string direction = node.s("direction", "");
-  if (direction != "LEFT" && direction != "RIGHT") node.malformed(fmt::format("direction is \"{}\", it must be LEFT or RIGHT", printable(direction)));
+  if (direction != "LEFT" && direction != "RIGHT")
+    node.malformed(fmt::format("direction is \"{}\", it must be LEFT or RIGHT", printable(direction)));
   const DType dtype = node.dtype(0);
-  const Expr x = node.input(0), by = node.input(1), zero = node.number(0, dtype), width = node.number(dtype.bits, dtype);
+  const Expr x = node.input(0), by = node.input(1), zero = node.number(0, dtype),
+             width = node.number(dtype.bits, dtype);
   // By a negative amount, or by all bits: what a shift by one after the other gives.
   Expr outside = node.call("greater_equal", {by, width});
   if (dtype.is_int()) outside = node.call("logical_or", {outside, node.call("less", {by, zero})});
   const Expr shifted = node.call(direction == "LEFT" ? "left_shift" : "right_shift", {x, op::where(outside, zero, by)});
   Expr rest = zero;
-  if (dtype.is_int() && direction == "RIGHT") rest = op::where(node.call("less", {x, zero}), node.number(-1, dtype), zero);
+  if (dtype.is_int() && direction == "RIGHT")
+    rest = op::where(node.call("less", {x, zero}), node.number(-1, dtype), zero);
   return {op::where(outside, rest, shifted)};
 }
 

@@ -21,7 +21,8 @@ using Exprs = std::vector<Expr>;
 Expr scaled(Node& node, const Expr& x, double factor, const char* name) {
   if (factor == 1) return x;
   const DType dtype = x.tensor_type().dtype;
-  if (dtype.is_integer() && factor != std::floor(factor)) node.unsupported(fmt::format("{}={} of integers", name, factor));
+  if (dtype.is_integer() && factor != std::floor(factor))
+    node.unsupported(fmt::format("{}={} of integers", name, factor));
   return op::multiply(x, node.number(factor, dtype));
 }
 
@@ -31,19 +32,22 @@ Exprs gemm_rule(Node& node) {
   const double alpha = node.f("alpha", 1), beta = node.f("beta", 1);
   if (node.rank(0) != 2 || node.rank(1) != 2)
     node.malformed(fmt::format("A has {} axes and B {}, both must be matrices", node.rank(0), node.rank(1)));
-  if (node.dtype(0) != node.dtype(1)) node.malformed(fmt::format("A is {} and B {}", to_string(node.dtype(0)), to_string(node.dtype(1))));
+  if (node.dtype(0) != node.dtype(1))
+    node.malformed(fmt::format("A is {} and B {}", to_string(node.dtype(0)), to_string(node.dtype(1))));
   const Expr a = trans_a ? op::transpose(node.input(0), ir::Ints{1, 0}) : node.input(0);
   const Expr b = trans_b ? node.input(1) : op::transpose(node.input(1), ir::Ints{1, 0});
   const Expr product = scaled(node, node.call("nn.dense", {a, b}), alpha, "alpha");
   if (!node.has(2)) return {product};
   const Expr result = node.call("add", {product, scaled(node, node.input(2), beta, "beta")});
   if (!compatible_shape(result.tensor_type().shape, product.tensor_type().shape))
-    node.malformed(fmt::format("C {} does not broadcast to {}", to_string(node.shape(2)), to_string(product.tensor_type().shape)));
+    node.malformed(
+        fmt::format("C {} does not broadcast to {}", to_string(node.shape(2)), to_string(product.tensor_type().shape)));
   return {result};
 }
 
 Exprs matmul_rule(Node& node) {
-  if (node.dtype(0) != node.dtype(1)) node.malformed(fmt::format("A is {} and B {}", to_string(node.dtype(0)), to_string(node.dtype(1))));
+  if (node.dtype(0) != node.dtype(1))
+    node.malformed(fmt::format("A is {} and B {}", to_string(node.dtype(0)), to_string(node.dtype(1))));
   return {matrix_product(node, node.input(0), node.input(1))};
 }
 
@@ -92,7 +96,8 @@ Expr matrix_product(const Node& node, Expr a, Expr b) {
   }
   const Shape shape_a = a.tensor_type().shape, shape_b = b.tensor_type().shape;
   const Shape batch = broadcast(Shape(shape_a.begin(), shape_a.end() - 2), Shape(shape_b.begin(), shape_b.end() - 2));
-  const Expr y = node.call("nn.batch_matmul", {as_batch(a, batch), as_batch(b, batch)}, {{"transpose_a", false}, {"transpose_b", false}});
+  const Expr y = node.call("nn.batch_matmul", {as_batch(a, batch), as_batch(b, batch)},
+                           {{"transpose_a", false}, {"transpose_b", false}});
   if (batch.size() == 1) return y;
   Shape out = batch;
   out.push_back(shape_a[shape_a.size() - 2]);

@@ -13,7 +13,9 @@ using ir::Expr;
 using Exprs = std::vector<Expr>;
 
 // (C) as (C, 1, …), to be broadcast along axis 1 of a tensor with `rank` axes.
-Expr per_channel(const Expr& x, size_t rank) { return rank > 2 ? op::expand_dims(x, 1, static_cast<int64_t>(rank) - 2) : x; }
+Expr per_channel(const Expr& x, size_t rank) {
+  return rank > 2 ? op::expand_dims(x, 1, static_cast<int64_t>(rank) - 2) : x;
+}
 
 Expr reciprocal_root(Node& node, const Expr& variance, double epsilon) {
   const DType dtype = variance.tensor_type().dtype;
@@ -102,7 +104,8 @@ Exprs group_norm_rule(Node& node) {
   const double epsilon = node.f("epsilon", 1e-5);
   if (node.i("stash_type", 1) != 1) node.unsupported("stash_type other than FLOAT");
   if (shape.size() < 3 || !shape[1].is_const()) node.unsupported("fewer than 3 axes, or a symbolic number of channels");
-  if (groups < 1 || shape[1].value() % groups != 0) node.malformed(fmt::format("{} channels do not divide into {} groups", shape[1].value(), groups));
+  if (groups < 1 || shape[1].value() % groups != 0)
+    node.malformed(fmt::format("{} channels do not divide into {} groups", shape[1].value(), groups));
   const DType dtype = node.dtype(0), compute = wide(dtype);
   const int64_t inner = shape[1].value() / groups;
   Shape split = {shape[0], groups, inner};
@@ -112,7 +115,8 @@ Exprs group_norm_rule(Node& node) {
   const auto params = [&](size_t i) {
     if (node.rank(i) != 1) node.malformed(fmt::format("input {} must have one axis", i));
     const Expr p = node.input(i);
-    return node.opset() < 21 ? op::expand_dims(p, 1, static_cast<int64_t>(split.size()) - 2) : per_channel(p, shape.size());
+    return node.opset() < 21 ? op::expand_dims(p, 1, static_cast<int64_t>(split.size()) - 2)
+                             : per_channel(p, shape.size());
   };
   if (node.opset() >= 21) y = op::reshape_to(y, shape);
   y = op::add(op::multiply(y, params(1)), params(2));
@@ -134,7 +138,8 @@ Exprs lp_normalization_rule(Node& node) {
   if (p != 1 && p != 2) node.unsupported(fmt::format("p={}", p));
   const ir::Ints axis = {axis_of(node, node.i("axis", -1), node.rank(0))};
   const Expr x = node.input(0), zero = node.number(0, node.dtype(0));
-  const Expr norm = p == 1 ? op::sum(node.call("abs", {x}), axis, true) : node.call("sqrt", {op::sum(op::multiply(x, x), axis, true)});
+  const Expr norm = p == 1 ? op::sum(node.call("abs", {x}), axis, true)
+                           : node.call("sqrt", {op::sum(op::multiply(x, x), axis, true)});
   return {op::where(node.call("equal", {norm, zero}), zero, op::divide(x, norm))};
 }
 

@@ -21,17 +21,23 @@ CeilCount ceil_count(Node& node, const Window& window, const Dim& in, size_t i) 
   const int64_t stride = window.strides[i];
   const Dim room = in + window.pad_begin[i] + window.pad_end[i] - window.span(i);
   const Dim ours = ceildiv(room, stride) + 1;
-  // The last window begins at (ours - 1) * stride <= room + stride - 1, which lies before the padding when stride + pad_end <= span.
+  // The last window begins at (ours - 1) * stride <= room + stride - 1, which lies before the padding when stride +
+  // pad_end <= span.
   if (stride + window.pad_end[i] <= window.span(i)) return {ours, ours};
-  if (!in.is_const()) node.unsupported(fmt::format("ceil_mode of the symbolic extent {} with these pads", to_string(in)));
+  if (!in.is_const())
+    node.unsupported(fmt::format("ceil_mode of the symbolic extent {} with these pads", to_string(in)));
   const bool drop = (ours.value() - 1) * stride >= in.value() + window.pad_begin[i];
   return {ours, drop ? ours - 1 : ours};
 }
 
-Expr pool(Node& node, const std::string& stem, const Expr& data, const Window& window, bool ceil_mode, bool count_include_pad) {
+Expr pool(Node& node, const std::string& stem, const Expr& data, const Window& window, bool ceil_mode,
+          bool count_include_pad) {
   const size_t rank = window.rank();
-  ir::AttrMap attrs = {{"pool_size", window.kernel}, {"strides", window.strides}, {"dilation", window.dilations},
-                       {"padding", window.padding()}, {"ceil_mode", ceil_mode}};
+  ir::AttrMap attrs = {{"pool_size", window.kernel},
+                       {"strides", window.strides},
+                       {"dilation", window.dilations},
+                       {"padding", window.padding()},
+                       {"ceil_mode", ceil_mode}};
   if (stem == "nn.avg_pool") attrs["count_include_pad"] = count_include_pad;
   Expr result = node.call(by_rank(node, stem, rank, ""), {data}, attrs);
   if (!ceil_mode) return result;
@@ -83,8 +89,8 @@ Expr root(Node& node, const Expr& x, int64_t p) {
   return node.call("power", {x, node.number(1.0 / static_cast<double>(p), x.tensor_type().dtype)});
 }
 
-// (sum of |x|^p over the window)^(1/p): the average with every tap counted, times their number. Taps that ceil_mode adds are made part
-// of the padding, so that they are counted too.
+// (sum of |x|^p over the window)^(1/p): the average with every tap counted, times their number. Taps that ceil_mode
+// adds are made part of the padding, so that they are counted too.
 Exprs lp_pool_rule(Node& node) {
   Window window = read_window(node, spatial_shape(node));
   const bool ceil_mode = read_ceil_mode(node);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantisation with simple operators. y = saturate(round_half_to_even(x / scale) + zero_point); x = (y - zero_point) * scale.
+// Quantisation with simple operators. y = saturate(round_half_to_even(x / scale) + zero_point); x = (y - zero_point) *
+// scale.
 #include <limits>
 
 #include "import/onnx/products.h"
@@ -55,7 +56,8 @@ Exprs quantize_rule(Node& node) {
   DType compute = dtype::float32_;
   if (node.opset() >= 23 && node.i("precision", 0) != 0) compute = dtype_of_code(node.i("precision", 0));
   const Expr zero = node.has(2) ? along(node, node.input(2), axis, rank) : Expr();
-  return {quantised(node, op::cast(node.input(0), compute), op::cast(along(node, node.input(1), axis, rank), compute), zero, dtype)};
+  return {quantised(node, op::cast(node.input(0), compute), op::cast(along(node, node.input(1), axis, rank), compute),
+                    zero, dtype)};
 }
 
 Exprs dequantize_rule(Node& node) {
@@ -71,11 +73,13 @@ Exprs dequantize_rule(Node& node) {
   return {op::cast(op::multiply(op::cast(x, dtype::float32_), scale), out)};
 }
 
-// To uint8, with the range of the data widened to hold 0. Of data that are all 0 the scale is 0; then all of y is the zero point.
+// To uint8, with the range of the data widened to hold 0. Of data that are all 0 the scale is 0; then all of y is the
+// zero point.
 Exprs dynamic_quantize_rule(Node& node) {
   const Expr x = node.input(0), zero = node.number(0, dtype::float32_);
   if (node.dtype(0) != dtype::float32_) node.malformed("the data must be float32");
-  const Expr low = node.call("minimum", {zero, op::reduce("min", x)}), high = node.call("maximum", {zero, op::reduce("max", x)});
+  const Expr low = node.call("minimum", {zero, op::reduce("min", x)}),
+             high = node.call("maximum", {zero, op::reduce("max", x)});
   const Expr scale = op::divide(op::subtract(high, low), node.number(255, dtype::float32_));
   const Expr divisor = op::where(node.call("equal", {scale, zero}), node.number(1, dtype::float32_), scale);
   const Expr raw = node.call("round_even", {op::clip(op::divide(op::subtract(zero, low), divisor), 0, 255)});
@@ -110,8 +114,11 @@ Expr integer_conv(Node& node, const Expr& x, const Expr& weight, size_t weight_i
   }
   const Window window = read_window(node, spatial_shape(node), kernel);
   return node.call(by_rank(node, "nn.conv", window.rank(), ""), {x, weight},
-                   {{"strides", window.strides}, {"padding", window.padding()}, {"dilation", window.dilations},
-                    {"groups", node.i("group", 1)}, {"kernel_size", window.kernel}});
+                   {{"strides", window.strides},
+                    {"padding", window.padding()},
+                    {"dilation", window.dilations},
+                    {"groups", node.i("group", 1)},
+                    {"kernel_size", window.kernel}});
 }
 
 std::function<Expr(const Expr&)> channel_aligned(Node& node, int64_t axis, size_t rank) {
@@ -120,7 +127,8 @@ std::function<Expr(const Expr&)> channel_aligned(Node& node, int64_t axis, size_
 
 Exprs conv_integer_rule(Node& node) {
   const size_t rank = node.rank(0);
-  const Expr x = centred(node, 0, 2, channel_aligned(node, 1, rank)), w = centred(node, 1, 3, channel_aligned(node, 0, rank));
+  const Expr x = centred(node, 0, 2, channel_aligned(node, 1, rank)),
+             w = centred(node, 1, 3, channel_aligned(node, 0, rank));
   return {integer_conv(node, x, w, 1)};
 }
 
@@ -128,13 +136,15 @@ Exprs conv_integer_rule(Node& node) {
 Expr requantised(Node& node, const Expr& sums, const Expr& scale, size_t out_scale, size_t out_zero) {
   const Expr wanted = op::reshape_to(op::cast(node.input(out_scale), dtype::float32_), {});
   const Expr zero = op::reshape_to(node.input(out_zero), {});
-  return quantised(node, op::multiply(op::cast(sums, dtype::float32_), op::divide(scale, wanted)), node.number(1, dtype::float32_), zero, node.dtype(out_zero));
+  return quantised(node, op::multiply(op::cast(sums, dtype::float32_), op::divide(scale, wanted)),
+                   node.number(1, dtype::float32_), zero, node.dtype(out_zero));
 }
 
 // x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, bias
 Exprs qlinear_conv_rule(Node& node) {
   const size_t rank = node.rank(0);
-  const Expr x = centred(node, 0, 2, channel_aligned(node, 1, rank)), w = centred(node, 3, 5, channel_aligned(node, 0, rank));
+  const Expr x = centred(node, 0, 2, channel_aligned(node, 1, rank)),
+             w = centred(node, 3, 5, channel_aligned(node, 0, rank));
   Expr sums = integer_conv(node, x, w, 3);
   if (node.has(8)) sums = op::add(sums, along(node, node.input(8), 1, rank));
   const Expr scale = op::multiply(along(node, node.input(1), 1, rank), along(node, node.input(4), 1, rank));
@@ -144,7 +154,8 @@ Exprs qlinear_conv_rule(Node& node) {
 // a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point
 Exprs qlinear_matmul_rule(Node& node) {
   const Expr a = centred(node, 0, 2, row_aligned), b = centred(node, 3, 5, [](const Expr& zero) { return zero; });
-  const Expr scale = op::multiply(op::cast(row_aligned(node.input(1)), dtype::float32_), op::cast(node.input(4), dtype::float32_));
+  const Expr scale =
+      op::multiply(op::cast(row_aligned(node.input(1)), dtype::float32_), op::cast(node.input(4), dtype::float32_));
   return {requantised(node, matrix_product(node, a, b), scale, 6, 7)};
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// RNN, GRU and LSTM. The products with the inputs of all times are formed at once; a short sequence is unrolled, a longer one or one of
-// symbolic length becomes a Loop. Both directions visit the times in their order, and a time at or behind a batch element's length
-// leaves its state as it is, so that the reverse direction of that element begins at its last time.
+// RNN, GRU and LSTM. The products with the inputs of all times are formed at once; a short sequence is unrolled, a
+// longer one or one of symbolic length becomes a Loop. Both directions visit the times in their order, and a time at or
+// behind a batch element's length leaves its state as it is, so that the reverse direction of that element begins at
+// its last time.
 //   X (time, batch, input)   W (directions, G*H, input)   R (directions, G*H, H)   B (directions, 2*G*H)
 //   Y (time, directions, batch, H)   Y_h, Y_c (directions, batch, H); layout 1 has the batch first
 // Gates: LSTM i o f c, GRU z r h, RNN one. Source: ONNX, opsets 7 to 22.
@@ -62,11 +63,11 @@ Activation activation(Node& node, const std::string& name, std::vector<double>& 
 // What one direction needs.
 struct Cell {
   int64_t hidden = 0, gates = 0;
-  Expr recurrent;                     // (G*H, H)
-  Expr input_bias, recurrent_bias;    // (G*H), or undefined
-  Expr peepholes;                     // (3*H), or undefined
+  Expr recurrent;                   // (G*H, H)
+  Expr input_bias, recurrent_bias;  // (G*H), or undefined
+  Expr peepholes;                   // (3*H), or undefined
   std::vector<Activation> functions;
-  double clip = 0;                    // 0: none
+  double clip = 0;  // 0: none
   bool linear_before_reset = false, input_forget = false;
 
   Activation f(size_t i) const {
@@ -74,9 +75,13 @@ struct Cell {
   }
 };
 
-Expr slice_last(const Expr& x, int64_t begin, int64_t end) { return op::strided_slice(x, {begin}, {end}, ir::Ints{1}, ir::Ints{-1}); }
+Expr slice_last(const Expr& x, int64_t begin, int64_t end) {
+  return op::strided_slice(x, {begin}, {end}, ir::Ints{1}, ir::Ints{-1});
+}
 
-Expr gate(const Cell& cell, const Expr& x, int64_t i) { return cell.gates == 1 ? x : slice_last(x, i * cell.hidden, (i + 1) * cell.hidden); }
+Expr gate(const Cell& cell, const Expr& x, int64_t i) {
+  return cell.gates == 1 ? x : slice_last(x, i * cell.hidden, (i + 1) * cell.hidden);
+}
 
 // State: h, and c of LSTM. x: the input's products (batch, G*H), with all biases but those that GRU needs apart.
 using Step = std::function<Exprs(const Node&, const Cell&, const Expr& x, const Exprs& state)>;
@@ -88,7 +93,9 @@ Exprs rnn_step(const Node& node, const Cell& cell, const Expr& x, const Exprs& s
 Exprs gru_step(const Node& node, const Cell& cell, const Expr& x, const Exprs& state) {
   const Expr& h = state[0];
   const int64_t H = cell.hidden;
-  const auto rows = [&](int64_t begin, int64_t end) { return op::strided_slice(cell.recurrent, {begin}, {end}, ir::Ints{1}, ir::Ints{0}); };
+  const auto rows = [&](int64_t begin, int64_t end) {
+    return op::strided_slice(cell.recurrent, {begin}, {end}, ir::Ints{1}, ir::Ints{0});
+  };
   const Expr two = op::add(slice_last(x, 0, 2 * H), node.call("nn.dense", {h, rows(0, 2 * H)}));
   const Expr z = cell.f(0)(slice_last(two, 0, H)), r = cell.f(0)(slice_last(two, H, 2 * H));
   Expr inner;
@@ -113,7 +120,8 @@ Exprs lstm_step(const Node& node, const Cell& cell, const Expr& x, const Exprs& 
     return op::add(value, op::multiply(slice_last(cell.peepholes, i * cell.hidden, (i + 1) * cell.hidden), memory));
   };
   const Expr input = cell.f(0)(peep(gate(cell, all, 0), 0, c));
-  const Expr forget = cell.input_forget ? op::subtract(node.number(1, h.tensor_type().dtype), input) : cell.f(0)(peep(gate(cell, all, 2), 2, c));
+  const Expr forget = cell.input_forget ? op::subtract(node.number(1, h.tensor_type().dtype), input)
+                                        : cell.f(0)(peep(gate(cell, all, 2), 2, c));
   const Expr candidate = cell.f(1)(gate(cell, all, 3));
   const Expr memory = op::add(op::multiply(forget, c), op::multiply(input, candidate));
   const Expr output = cell.f(0)(peep(gate(cell, all, 1), 1, memory));
@@ -127,7 +135,9 @@ struct Kind {
   Step step;
 };
 
-Expr direction_of(const Expr& x, int64_t d) { return op::squeeze(op::strided_slice(x, {d}, {d + 1}, ir::Ints{1}, ir::Ints{0}), ir::Ints{0}); }
+Expr direction_of(const Expr& x, int64_t d) {
+  return op::squeeze(op::strided_slice(x, {d}, {d + 1}, ir::Ints{1}, ir::Ints{0}), ir::Ints{0});
+}
 
 // The results of one direction: Y (time, batch, H) and the last states.
 struct Result {
@@ -138,7 +148,12 @@ struct Result {
 class Sequence {
  public:
   Sequence(const Node& node, const Kind& kind, const Cell& cell, Expr products, Expr lengths, bool reverse)
-      : node_(node), kind_(kind), cell_(cell), products_(std::move(products)), lengths_(std::move(lengths)), reverse_(reverse) {}
+      : node_(node),
+        kind_(kind),
+        cell_(cell),
+        products_(std::move(products)),
+        lengths_(std::move(lengths)),
+        reverse_(reverse) {}
 
   Result run(const Exprs& initial) const {
     const Dim time = products_.tensor_type().shape[0];
@@ -175,7 +190,8 @@ class Sequence {
     const Expr y = advance(reverse_ ? op::subtract(last, params[0]) : params[0], states);
     Exprs results = states;
     results.push_back(y);
-    const Expr loop = ir::loop(extent_value(time, dtype::int64_), Expr(), ir::function(params, ir::tuple(results)), initial, 1, node_.span());
+    const Expr loop = ir::loop(extent_value(time, dtype::int64_), Expr(), ir::function(params, ir::tuple(results)),
+                               initial, 1, node_.span());
     Result result;
     for (size_t i = 0; i < initial.size(); ++i) result.states.push_back(ir::tuple_get(loop, static_cast<int>(i)));
     result.y = ir::tuple_get(loop, static_cast<int>(initial.size()));
@@ -196,7 +212,8 @@ std::vector<Cell> read_cells(Node& node, const Kind& kind, int64_t directions, i
   if (names.empty()) {
     for (int64_t d = 0; d < directions; ++d) names.insert(names.end(), kind.functions.begin(), kind.functions.end());
   }
-  if (names.size() != kind.functions.size() * static_cast<size_t>(directions)) node.malformed(fmt::format("{} activations", names.size()));
+  if (names.size() != kind.functions.size() * static_cast<size_t>(directions))
+    node.malformed(fmt::format("{} activations", names.size()));
   const double clip = node.f("clip", 0);
   const bool linear = kind.gates == 3 && node.flag("linear_before_reset");
   const bool coupled = kind.gates == 4 && node.flag("input_forget");
@@ -216,7 +233,8 @@ std::vector<Cell> read_cells(Node& node, const Kind& kind, int64_t directions, i
     }
     if (kind.gates == 4 && node.has(7)) cell.peepholes = direction_of(node.input(7), d);
     for (size_t i = 0; i < kind.functions.size(); ++i)
-      cell.functions.push_back(activation(node, names[static_cast<size_t>(d) * kind.functions.size() + i], alphas, betas));
+      cell.functions.push_back(
+          activation(node, names[static_cast<size_t>(d) * kind.functions.size() + i], alphas, betas));
     cells.push_back(std::move(cell));
   }
   return cells;
@@ -233,16 +251,20 @@ Expr input_products(Node& node, const Kind& kind, const Cell& cell, const Expr& 
 }
 
 int64_t count_directions(Node& node, const std::string& direction) {
-  if (direction != "forward" && direction != "reverse" && direction != "bidirectional") node.malformed(fmt::format("direction is \"{}\"", printable(direction)));
+  if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
+    node.malformed(fmt::format("direction is \"{}\"", printable(direction)));
   return direction == "bidirectional" ? 2 : 1;
 }
 
 void check_weights(Node& node, const Kind& kind, int64_t directions, int64_t hidden) {
   const Shape &x = node.shape(0), &w = node.shape(1), &r = node.shape(2);
   if (x.size() != 3 || w.size() != 3 || r.size() != 3) node.malformed("X, W and R must have 3 axes");
-  if (!w[0].is(directions) || !w[1].is(kind.gates * hidden) || !r[0].is(directions) || !r[1].is(kind.gates * hidden) || !r[2].is(hidden))
-    node.malformed(fmt::format("W {} and R {} do not fit {} directions of {} hidden units", to_string(w), to_string(r), directions, hidden));
-  if (node.has(3) && !(node.rank(3) == 2 && node.shape(3)[0].is(directions) && node.shape(3)[1].is(2 * kind.gates * hidden)))
+  if (!w[0].is(directions) || !w[1].is(kind.gates * hidden) || !r[0].is(directions) || !r[1].is(kind.gates * hidden) ||
+      !r[2].is(hidden))
+    node.malformed(fmt::format("W {} and R {} do not fit {} directions of {} hidden units", to_string(w), to_string(r),
+                               directions, hidden));
+  if (node.has(3) &&
+      !(node.rank(3) == 2 && node.shape(3)[0].is(directions) && node.shape(3)[1].is(2 * kind.gates * hidden)))
     node.malformed(fmt::format("B is {}", to_string(node.shape(3))));
 }
 
@@ -251,7 +273,8 @@ Exprs recurrent(Node& node, const Kind& kind) {
   const int64_t directions = count_directions(node, direction);
   if (node.rank(2) != 3 || !node.shape(2)[2].is_const()) node.unsupported("weights of unknown shape");
   const int64_t hidden = node.shape(2)[2].value();
-  if (node.i("hidden_size", hidden) != hidden) node.malformed(fmt::format("hidden_size is {}, R has {}", node.i("hidden_size", hidden), hidden));
+  if (node.i("hidden_size", hidden) != hidden)
+    node.malformed(fmt::format("hidden_size is {}, R has {}", node.i("hidden_size", hidden), hidden));
   check_weights(node, kind, directions, hidden);
   const bool batch_first = node.opset() >= 14 && node.i("layout", 0) == 1;
   const auto swapped = [&](const Expr& x) { return batch_first ? op::transpose(x, ir::Ints{1, 0, 2}) : x; };
@@ -265,9 +288,11 @@ Exprs recurrent(Node& node, const Kind& kind) {
     const Cell& cell = cells[static_cast<size_t>(d)];
     Exprs initial;
     for (size_t s = 0; s < kind.states; ++s) {
-      initial.push_back(node.has(5 + s) ? direction_of(swapped(node.input(5 + s)), d) : op::zeros({batch, hidden}, node.dtype(0)));
+      initial.push_back(node.has(5 + s) ? direction_of(swapped(node.input(5 + s)), d)
+                                        : op::zeros({batch, hidden}, node.dtype(0)));
     }
-    const Sequence sequence(node, kind, cell, input_products(node, kind, cell, x, d), lengths, direction == "reverse" || d == 1);
+    const Sequence sequence(node, kind, cell, input_products(node, kind, cell, x, d), lengths,
+                            direction == "reverse" || d == 1);
     const Result result = sequence.run(initial);
     outputs.push_back(result.y);
     for (size_t s = 0; s < kind.states; ++s) last[s].push_back(result.states[s]);

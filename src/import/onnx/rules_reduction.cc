@@ -17,7 +17,8 @@ Exprs reduce(Node& node, const Reduction& reduction, const std::optional<ir::Int
   const bool keepdims = node.flag("keepdims", true);
   const size_t rank = node.rank(0);
   ir::Ints sorted;
-  if (axes && !axes->empty()) sorted = axes_of(node, *axes, rank);
+  if (axes && !axes->empty())
+    sorted = axes_of(node, *axes, rank);
   else if (!noop) {
     for (size_t i = 0; i < rank; ++i) sorted.push_back(static_cast<int64_t>(i));
   }
@@ -25,7 +26,9 @@ Exprs reduce(Node& node, const Reduction& reduction, const std::optional<ir::Int
 }
 
 Rule by_attribute(Reduction reduction) {
-  return [reduction = std::move(reduction)](Node& node) { return reduce(node, reduction, node.optional_ints("axes"), false); };
+  return [reduction = std::move(reduction)](Node& node) {
+    return reduce(node, reduction, node.optional_ints("axes"), false);
+  };
 }
 
 Rule by_input(Reduction reduction) {
@@ -43,7 +46,8 @@ Expr plain(const char* name, Expr x, const ir::Ints& axes, bool keepdims) {
 }
 
 Reduction named(const char* name) {
-  return [name](Node&, Expr x, const ir::Ints& axes, bool keepdims) { return plain(name, std::move(x), axes, keepdims); };
+  return
+      [name](Node&, Expr x, const ir::Ints& axes, bool keepdims) { return plain(name, std::move(x), axes, keepdims); };
 }
 
 // Bool: max is any, min is all.
@@ -56,9 +60,13 @@ Reduction extreme(const char* name) {
 
 Expr absolute(Node& node, const Expr& x) { return x.tensor_type().dtype.is_uint() ? x : node.call("abs", {x}); }
 
-Expr l1(Node& node, Expr x, const ir::Ints& axes, bool keepdims) { return plain("sum", absolute(node, x), axes, keepdims); }
+Expr l1(Node& node, Expr x, const ir::Ints& axes, bool keepdims) {
+  return plain("sum", absolute(node, x), axes, keepdims);
+}
 
-Expr square_sum(Node&, Expr x, const ir::Ints& axes, bool keepdims) { return plain("sum", op::multiply(x, x), axes, keepdims); }
+Expr square_sum(Node&, Expr x, const ir::Ints& axes, bool keepdims) {
+  return plain("sum", op::multiply(x, x), axes, keepdims);
+}
 
 // Functions of floats; of integers through double, truncated.
 template <typename F>
@@ -69,7 +77,8 @@ Expr in_floats(const Expr& x, F f) {
 }
 
 Expr l2(Node& node, Expr x, const ir::Ints& axes, bool keepdims) {
-  return in_floats(x, [&](const Expr& y) { return node.call("sqrt", {plain("sum", op::multiply(y, y), axes, keepdims)}); });
+  return in_floats(
+      x, [&](const Expr& y) { return node.call("sqrt", {plain("sum", op::multiply(y, y), axes, keepdims)}); });
 }
 
 Expr log_sum(Node& node, Expr x, const ir::Ints& axes, bool keepdims) {
@@ -92,7 +101,8 @@ Expr log_sum_exp(Node& node, Expr x, const ir::Ints& axes, bool keepdims) {
 Rule arg_rule(const char* name) {
   return [name](Node& node) -> Exprs {
     const int64_t axis = axis_of(node, node.i("axis", 0), node.rank(0));
-    const Expr index = op::arg_reduce(name, node.input(0), ir::Ints{axis}, node.flag("keepdims", true), node.flag("select_last_index"));
+    const Expr index = op::arg_reduce(name, node.input(0), ir::Ints{axis}, node.flag("keepdims", true),
+                                      node.flag("select_last_index"));
     return {op::cast(index, dtype::int64_)};
   };
 }
@@ -101,9 +111,12 @@ Rule arg_rule(const char* name) {
 
 void add_reduction_rules(RuleTable& table) {
   const std::pair<const char*, Reduction> reductions[] = {
-      {"ReduceL1", l1},           {"ReduceL2", l2},
-      {"ReduceLogSum", log_sum},  {"ReduceLogSumExp", log_sum_exp},
-      {"ReduceMean", named("mean")}, {"ReduceProd", named("prod")},
+      {"ReduceL1", l1},
+      {"ReduceL2", l2},
+      {"ReduceLogSum", log_sum},
+      {"ReduceLogSumExp", log_sum_exp},
+      {"ReduceMean", named("mean")},
+      {"ReduceProd", named("prod")},
       {"ReduceSumSquare", square_sum},
   };
   for (const auto& [name, reduction] : reductions) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resize and Upsample, axis by axis: each position of the output takes elements at and around a coordinate of the input, with weights.
-// Where the extents are known, positions and weights are constants; nearest and linear also work with symbolic extents.
-//   o output position, s scale, n input extent, m output extent (n*s where scales are given, before it is rounded down):
-//   asymmetric o/s   half_pixel (o+.5)/s-.5   pytorch_half_pixel the same, 0 when m is 1   align_corners o*(n-1)/(m-1)
-//   half_pixel_symmetric  half_pixel + n/2 * (1 - m/(n*s))   tf_crop_and_resize  begin*(n-1) + o*(end-begin)*(n-1)/(m-1)
+// Resize and Upsample, axis by axis: each position of the output takes elements at and around a coordinate of the
+// input, with weights. Where the extents are known, positions and weights are constants; nearest and linear also work
+// with symbolic extents.
+//   o output position, s scale, n input extent, m output extent (n*s where scales are given, before it is rounded
+//   down): asymmetric o/s   half_pixel (o+.5)/s-.5   pytorch_half_pixel the same, 0 when m is 1   align_corners
+//   o*(n-1)/(m-1) half_pixel_symmetric  half_pixel + n/2 * (1 - m/(n*s))   tf_crop_and_resize  begin*(n-1) +
+//   o*(end-begin)*(n-1)/(m-1)
 // Source: ONNX Resize, opsets 10 to 19; cubic: Keys 1981.
 #include <algorithm>
 #include <cmath>
@@ -90,7 +92,8 @@ Taps taps_at(const Options& options, const Axis& axis, int64_t o) {
   const bool normalise = options.exclude_outside || options.antialias;
   for (auto i = static_cast<int64_t>(std::floor(x - radius)) + 1; static_cast<double>(i) < x + radius; ++i) {
     const bool outside = i < 0 || i >= n;
-    const double weight = outside && options.exclude_outside ? 0 : kernel(options, (static_cast<double>(i) - x) / stretch);
+    const double weight =
+        outside && options.exclude_outside ? 0 : kernel(options, (static_cast<double>(i) - x) / stretch);
     taps.index.push_back(std::clamp<int64_t>(i, 0, n - 1));
     taps.weight.push_back(weight);
     total += weight;
@@ -126,7 +129,8 @@ Expr resize_constant(const Options& options, const Axis& axis, const Expr& x) {
     }
     Expr part = op::take(x, ir::constant(Tensor::from<int64_t>(index)), axis.axis);
     if (options.mode == "nearest") return part;
-    part = op::multiply(part, broadcast_along(op::cast(ir::constant(Tensor::from<double>(weight)), dtype), axis.axis, rank));
+    part = op::multiply(part,
+                        broadcast_along(op::cast(ir::constant(Tensor::from<double>(weight)), dtype), axis.axis, rank));
     result = result.defined() ? op::add(result, part) : part;
   }
   return result.defined() ? result : x;
@@ -142,7 +146,8 @@ Expr extrapolated(const Node& node, const Options& options, const std::vector<Ax
       const double x = coordinate(options, axis, static_cast<double>(o));
       inside.push_back(x >= 0 && x <= static_cast<double>(axis.in.value() - 1));
     }
-    const Expr mask = broadcast_along(op::cast(ir::constant(Tensor::from<uint8_t>(inside)), dtype::bool_), axis.axis, type.shape.size());
+    const Expr mask = broadcast_along(op::cast(ir::constant(Tensor::from<uint8_t>(inside)), dtype::bool_), axis.axis,
+                                      type.shape.size());
     result = op::where(mask, result, node.number(options.extrapolation, type.dtype));
   }
   return result;
@@ -152,7 +157,8 @@ Expr as_float(const Dim& extent) { return op::cast(extent_value(extent, dtype::i
 
 Expr symbolic_coordinate(const Node& node, const Options& options, const Axis& axis) {
   const Expr o = op::cast(op::arange(Dim(0), axis.out, 1, dtype::int64_), dtype::float32_);
-  const Expr scale = axis.scale ? node.number(*axis.scale, dtype::float32_) : op::divide(as_float(axis.out), as_float(axis.in));
+  const Expr scale =
+      axis.scale ? node.number(*axis.scale, dtype::float32_) : op::divide(as_float(axis.out), as_float(axis.in));
   const std::string& mode = options.coordinates;
   if (mode == "asymmetric") return op::divide(o, scale);
   if (mode == "align_corners") {
@@ -162,13 +168,16 @@ Expr symbolic_coordinate(const Node& node, const Options& options, const Axis& a
   const Expr half = op::add(op::divide(op::add(o, 0.5), scale), -0.5);
   if (mode == "half_pixel") return half;
   if (mode == "pytorch_half_pixel")
-    return op::where(node.call("greater", {as_float(axis.out), node.number(1, dtype::float32_)}), half, node.number(0, dtype::float32_));
-  node.unsupported(fmt::format("coordinate_transformation_mode {} of the symbolic extent {}", mode, to_string(axis.in)));
+    return op::where(node.call("greater", {as_float(axis.out), node.number(1, dtype::float32_)}), half,
+                     node.number(0, dtype::float32_));
+  node.unsupported(
+      fmt::format("coordinate_transformation_mode {} of the symbolic extent {}", mode, to_string(axis.in)));
 }
 
 Expr resize_symbolic(const Node& node, const Options& options, const Axis& axis, const Expr& x) {
   if (options.antialias || options.exclude_outside || options.mode == "cubic")
-    node.unsupported(fmt::format("cubic interpolation, antialias and exclude_outside of the symbolic extent {}", to_string(axis.in)));
+    node.unsupported(fmt::format("cubic interpolation, antialias and exclude_outside of the symbolic extent {}",
+                                 to_string(axis.in)));
   const Expr at = symbolic_coordinate(node, options, axis);
   const auto place = [&](const Expr& value) { return op::take(x, op::cast(value, dtype::int64_), axis.axis); };
   if (options.mode == "nearest") {
@@ -178,7 +187,8 @@ Expr resize_symbolic(const Node& node, const Options& options, const Axis& axis,
     return place(node.call("ceil", {op::add(at, -0.5)}));
   }
   const Expr below = node.call("floor", {at});
-  const Expr weight = op::cast(broadcast_along(op::subtract(at, below), axis.axis, x.tensor_type().shape.size()), x.tensor_type().dtype);
+  const Expr weight = op::cast(broadcast_along(op::subtract(at, below), axis.axis, x.tensor_type().shape.size()),
+                               x.tensor_type().dtype);
   const Expr a = place(below), b = place(op::add(below, 1.0));
   return op::add(a, op::multiply(op::subtract(b, a), weight));
 }
@@ -186,7 +196,8 @@ Expr resize_symbolic(const Node& node, const Options& options, const Axis& axis,
 // One operator where the spatial axes of an image are resized in a way that it knows; undefined where not.
 Expr resize_image(const Node& node, const Options& options, const std::vector<Axis>& axes, const Expr& x) {
   const Shape& shape = x.tensor_type().shape;
-  if (shape.size() < 3 || shape.size() > 5 || options.antialias || (options.exclude_outside && options.mode != "cubic")) return Expr();
+  if (shape.size() < 3 || shape.size() > 5 || options.antialias || (options.exclude_outside && options.mode != "cubic"))
+    return Expr();
   if (options.coordinates == "tf_crop_and_resize" || options.coordinates == "half_pixel_symmetric") return Expr();
   Shape size(shape.begin() + 2, shape.end());
   ir::Floats scales(size.size(), 1.0);
@@ -200,14 +211,19 @@ Expr resize_image(const Node& node, const Options& options, const std::vector<Ax
     if (axis.scale) scales[at] = *axis.scale;
     if (!axis.scale || same) continue;
     const double wanted = *axis.scale;
-    const bool fits = axis.in.is_const() ? static_cast<double>(axis.out.value()) == wanted * static_cast<double>(axis.in.value())
-                                         : wanted == std::floor(wanted) && wanted < 1e6 && axis.out == axis.in * static_cast<int64_t>(wanted);
-    const bool from_sizes = axis.in.is_const() && wanted == static_cast<double>(axis.out.value()) / static_cast<double>(axis.in.value());
+    const bool fits =
+        axis.in.is_const()
+            ? static_cast<double>(axis.out.value()) == wanted * static_cast<double>(axis.in.value())
+            : wanted == std::floor(wanted) && wanted < 1e6 && axis.out == axis.in * static_cast<int64_t>(wanted);
+    const bool from_sizes =
+        axis.in.is_const() && wanted == static_cast<double>(axis.out.value()) / static_cast<double>(axis.in.value());
     exact &= fits || from_sizes;
   }
   if (!exact && options.coordinates == "align_corners") return Expr();
   ir::AttrMap attrs = {{"size", size},
-                       {"layout", std::string(shape.size() == 3 ? "NCW" : shape.size() == 4 ? "NCHW" : "NCDHW")},
+                       {"layout", std::string(shape.size() == 3   ? "NCW"
+                                              : shape.size() == 4 ? "NCHW"
+                                                                  : "NCDHW")},
                        {"method", options.mode == "nearest" ? "nearest_neighbor" : options.mode},
                        {"coordinate_transformation_mode", options.coordinates},
                        {"rounding_method", options.mode == "nearest" ? options.nearest : "round"},
@@ -232,8 +248,10 @@ Expr resize(const Node& node, const Options& options, const std::vector<Axis>& a
     if (axis.in == axis.out && axis.scale == 1.0 && (whole || options.coordinates != "tf_crop_and_resize")) continue;
     changed.push_back(axis);
     const bool constant = axis.in.is_const() && axis.out.is_const() && axis.scale;
-    if (!constant && options.coordinates == "tf_crop_and_resize") node.unsupported("tf_crop_and_resize of a symbolic extent");
-    if (constant && (axis.in.is(0) || axis.out.value() > kMaxExtent)) node.unsupported(fmt::format("an extent of {} becomes {}", axis.in.value(), axis.out.value()));
+    if (!constant && options.coordinates == "tf_crop_and_resize")
+      node.unsupported("tf_crop_and_resize of a symbolic extent");
+    if (constant && (axis.in.is(0) || axis.out.value() > kMaxExtent))
+      node.unsupported(fmt::format("an extent of {} becomes {}", axis.in.value(), axis.out.value()));
     x = constant ? resize_constant(options, axis, x) : resize_symbolic(node, options, axis, x);
   }
   x = extrapolated(node, options, changed, x);
@@ -247,14 +265,16 @@ Dim scaled_extent(const Node& node, const Dim& extent, double scale) {
   if (extent.is_const()) return static_cast<int64_t>(std::floor(static_cast<double>(extent.value()) * scale));
   for (int64_t denominator = 1; denominator <= 64; ++denominator) {
     const double numerator = scale * static_cast<double>(denominator);
-    if (numerator == std::floor(numerator) && numerator < 1e6) return floordiv(extent * static_cast<int64_t>(numerator), denominator);
+    if (numerator == std::floor(numerator) && numerator < 1e6)
+      return floordiv(extent * static_cast<int64_t>(numerator), denominator);
   }
   node.unsupported(fmt::format("the scale {} of the symbolic extent {}", scale, to_string(extent)));
 }
 
 std::vector<double> numbers(Node& node, size_t i, const char* what) {
   const Known* known = node.known(i);
-  if (!known || !known->is_const()) node.unsupported(fmt::format("{} (input {}) are computed from data or from symbolic extents", what, i));
+  if (!known || !known->is_const())
+    node.unsupported(fmt::format("{} (input {}) are computed from data or from symbolic extents", what, i));
   std::vector<double> result;
   for (const Element& element : known->values) result.push_back(element.number());
   return result;
@@ -283,11 +303,14 @@ Options read_options(Node& node, const char* nearest, const char* coordinates) {
   }
   if (node.opset() >= 18) options.antialias = node.flag("antialias") && options.mode != "nearest";
   const auto check = [&](const std::string& value, std::initializer_list<const char*> allowed, const char* name) {
-    if (std::find(allowed.begin(), allowed.end(), value) == allowed.end()) node.malformed(fmt::format("{} is \"{}\"", name, printable(value)));
+    if (std::find(allowed.begin(), allowed.end(), value) == allowed.end())
+      node.malformed(fmt::format("{} is \"{}\"", name, printable(value)));
   };
   check(options.mode, {"nearest", "linear", "cubic"}, "mode");
   check(options.nearest, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}, "nearest_mode");
-  check(options.coordinates, {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn"},
+  check(options.coordinates,
+        {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+         "tf_crop_and_resize", "tf_half_pixel_for_nn"},
         "coordinate_transformation_mode");
   return options;
 }
@@ -305,7 +328,8 @@ std::vector<Axis> axes_by_scale(Node& node, const std::vector<double>& scales, c
 // keep_aspect_ratio_policy not_larger and not_smaller: one scale for all axes, the extents rounded half up.
 void keep_aspect_ratio(Node& node, const std::string& policy, std::vector<Axis>& axes) {
   if (policy == "stretch") return;
-  if (policy != "not_larger" && policy != "not_smaller") node.malformed(fmt::format("keep_aspect_ratio_policy is \"{}\"", printable(policy)));
+  if (policy != "not_larger" && policy != "not_smaller")
+    node.malformed(fmt::format("keep_aspect_ratio_policy is \"{}\"", printable(policy)));
   double scale = policy == "not_larger" ? 1e30 : 0;
   for (const Axis& axis : axes) {
     if (!axis.scale) node.unsupported("keep_aspect_ratio_policy of a symbolic extent");
@@ -325,8 +349,10 @@ std::vector<Axis> axes_by_size(Node& node, size_t input, const ir::Ints& axes) {
     const Dim& in = node.shape(0)[static_cast<size_t>(axes[i])];
     if (sizes[i].is_const() && sizes[i].value() < 0) node.malformed(fmt::format("a size is {}", sizes[i].value()));
     Axis axis{axes[i], in, sizes[i], std::nullopt};
-    if (in == sizes[i]) axis.scale = 1;
-    else if (in.is_const() && sizes[i].is_const() && in.value() > 0) axis.scale = static_cast<double>(sizes[i].value()) / static_cast<double>(in.value());
+    if (in == sizes[i])
+      axis.scale = 1;
+    else if (in.is_const() && sizes[i].is_const() && in.value() > 0)
+      axis.scale = static_cast<double>(sizes[i].value()) / static_cast<double>(in.value());
     result.push_back(std::move(axis));
   }
   return result;
@@ -343,7 +369,8 @@ Exprs resize_rule(Node& node) {
   const size_t scales = node.opset() < 11 ? 1 : 2;
   const bool by_scale = given(node, scales), by_size = node.opset() >= 11 && given(node, 3);
   if (by_scale == by_size) node.malformed("exactly one of scales and sizes must be given");
-  std::vector<Axis> plan = by_scale ? axes_by_scale(node, numbers(node, scales, "the scales"), axes) : axes_by_size(node, 3, axes);
+  std::vector<Axis> plan =
+      by_scale ? axes_by_scale(node, numbers(node, scales, "the scales"), axes) : axes_by_size(node, 3, axes);
   if (node.opset() >= 18) {
     const std::string policy = node.s("keep_aspect_ratio_policy", "stretch");
     if (by_size) keep_aspect_ratio(node, policy, plan);
@@ -351,7 +378,8 @@ Exprs resize_rule(Node& node) {
   if (node.opset() >= 11 && given(node, 1)) {
     if (options.coordinates == "tf_crop_and_resize") {
       const std::vector<double> roi = numbers(node, 1, "the region");
-      if (roi.size() != 2 * axes.size()) node.malformed(fmt::format("the region has {} numbers for {} axes", roi.size(), axes.size()));
+      if (roi.size() != 2 * axes.size())
+        node.malformed(fmt::format("the region has {} numbers for {} axes", roi.size(), axes.size()));
       for (size_t i = 0; i < axes.size(); ++i) {
         plan[i].roi_begin = roi[i];
         plan[i].roi_end = roi[axes.size() + i];

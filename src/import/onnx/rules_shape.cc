@@ -34,7 +34,8 @@ Exprs flatten_rule(Node& node) {
   const Shape& shape = node.shape(0);
   const int64_t axis = node.i("axis", 1), rank = static_cast<int64_t>(shape.size());
   const int64_t at = axis == rank ? axis : axis_of(node, axis, shape.size());
-  return {op::reshape_to(node.input(0), {product(Shape(shape.begin(), shape.begin() + at)), product(Shape(shape.begin() + at, shape.end()))})};
+  return {op::reshape_to(node.input(0), {product(Shape(shape.begin(), shape.begin() + at)),
+                                         product(Shape(shape.begin() + at, shape.end()))})};
 }
 
 Exprs transpose_rule(Node& node) {
@@ -83,11 +84,13 @@ Exprs split_into(Node& node, int64_t axis, const ir::Ints& sizes) {
   int64_t at = 0;
   const Dim& extent = node.shape(0)[static_cast<size_t>(axis)];
   for (const int64_t size : sizes) {
-    if (size < 0 || size > std::numeric_limits<int32_t>::max()) node.malformed(fmt::format("a part has {} elements", size));
+    if (size < 0 || size > std::numeric_limits<int32_t>::max())
+      node.malformed(fmt::format("a part has {} elements", size));
     at += size;
     positions.push_back(at);
   }
-  if (extent.is_const() && extent.value() != at) node.malformed(fmt::format("the parts have {} elements together, the axis {}", at, extent.value()));
+  if (extent.is_const() && extent.value() != at)
+    node.malformed(fmt::format("the parts have {} elements together, the axis {}", at, extent.value()));
   if (!extent.is_const()) node.unsupported(fmt::format("the axis has the symbolic extent {}", to_string(extent)));
   if (sizes.size() == 1) return {node.input(0)};
   positions.pop_back();
@@ -97,31 +100,38 @@ Exprs split_into(Node& node, int64_t axis, const ir::Ints& sizes) {
   return result;
 }
 
-// Without sizes: as many parts as outputs (or num_outputs) of ceil(extent / count) elements, the last with what remains.
+// Without sizes: as many parts as outputs (or num_outputs) of ceil(extent / count) elements, the last with what
+// remains.
 Exprs split_rule(Node& node) {
   const int64_t axis = axis_of(node, node.i("axis", 0), node.rank(0));
   std::optional<ir::Ints> sizes;
-  if (node.opset() < 13) sizes = node.optional_ints("split");
-  else if (node.has(1)) sizes = node.ints_input(1, "the sizes");
+  if (node.opset() < 13)
+    sizes = node.optional_ints("split");
+  else if (node.has(1))
+    sizes = node.ints_input(1, "the sizes");
   int64_t count = static_cast<int64_t>(node.num_outputs());
   if (node.opset() >= 18 && node.has_attr("num_outputs")) {
     if (sizes) node.malformed("both sizes and num_outputs are given");
     count = node.i("num_outputs", count);
-    if (count != static_cast<int64_t>(node.num_outputs())) node.malformed(fmt::format("num_outputs is {}, the node has {} outputs", count, node.num_outputs()));
+    if (count != static_cast<int64_t>(node.num_outputs()))
+      node.malformed(fmt::format("num_outputs is {}, the node has {} outputs", count, node.num_outputs()));
   }
   if (sizes) {
-    if (static_cast<int64_t>(sizes->size()) != count) node.malformed(fmt::format("{} sizes for {} outputs", sizes->size(), count));
+    if (static_cast<int64_t>(sizes->size()) != count)
+      node.malformed(fmt::format("{} sizes for {} outputs", sizes->size(), count));
     return split_into(node, axis, *sizes);
   }
   const Dim& extent = node.shape(0)[static_cast<size_t>(axis)];
   if (count == 1) return {node.input(0)};
   if (count < 1) node.malformed("the node has no output");
   if (!extent.is_const()) node.unsupported(fmt::format("the axis has the symbolic extent {}", to_string(extent)));
-  if (node.opset() < 18 && extent.value() % count != 0) node.malformed(fmt::format("{} elements do not divide into {} equal parts", extent.value(), count));
+  if (node.opset() < 18 && extent.value() % count != 0)
+    node.malformed(fmt::format("{} elements do not divide into {} equal parts", extent.value(), count));
   const int64_t part = (extent.value() + count - 1) / count;
   ir::Ints parts(static_cast<size_t>(count), part);
   parts.back() = extent.value() - part * (count - 1);
-  if (parts.back() < 0) node.malformed(fmt::format("{} elements cannot be cut into {} parts of {}", extent.value(), count, part));
+  if (parts.back() < 0)
+    node.malformed(fmt::format("{} elements cannot be cut into {} parts of {}", extent.value(), count, part));
   return split_into(node, axis, parts);
 }
 
@@ -162,7 +172,8 @@ Exprs dropout_rule(Node& node) {
   if (node.has(1)) node.ignore_input(1);
   if (node.has(2)) {
     const Known* training = node.known(2);
-    if (!training || !training->is_const() || training->values.size() != 1) node.unsupported("training_mode is computed from data");
+    if (!training || !training->is_const() || training->values.size() != 1)
+      node.unsupported("training_mode is computed from data");
     if (training->values[0].number() != 0) node.unsupported("training_mode is true");
   }
   Exprs outputs = {node.input(0)};
@@ -181,7 +192,8 @@ Exprs depth_to_space_rule(Node& node) {
   if (s.size() != 4 || block < 1 || !s[1].is_const() || block > 1 << 15 || s[1].value() % (block * block) != 0)
     node.malformed(fmt::format("data {} do not divide into blocks of {}", to_string(s), block));
   const Dim c = s[1].value() / (block * block);
-  const Shape split = mode == "DCR" ? Shape{s[0], block, block, c, s[2], s[3]} : Shape{s[0], c, block, block, s[2], s[3]};
+  const Shape split =
+      mode == "DCR" ? Shape{s[0], block, block, c, s[2], s[3]} : Shape{s[0], c, block, block, s[2], s[3]};
   const ir::Ints order = mode == "DCR" ? ir::Ints{0, 3, 4, 1, 5, 2} : ir::Ints{0, 1, 4, 2, 5, 3};
   const Expr moved = op::transpose(op::reshape_to(node.input(0), split), order);
   return {op::reshape_to(moved, {s[0], c, s[2] * block, s[3] * block})};
@@ -190,13 +202,15 @@ Exprs depth_to_space_rule(Node& node) {
 Exprs space_to_depth_rule(Node& node) {
   const int64_t block = node.required_i("blocksize");
   const Shape s = node.shape(0);
-  if (s.size() != 4 || block < 1 || block > 1 << 15) node.malformed(fmt::format("data {} do not divide into blocks of {}", to_string(s), block));
+  if (s.size() != 4 || block < 1 || block > 1 << 15)
+    node.malformed(fmt::format("data {} do not divide into blocks of {}", to_string(s), block));
   const auto h = exact_divide(s[2], block), w = exact_divide(s[3], block);
   if (!h || !w) node.unsupported(fmt::format("data {} do not provably divide into blocks of {}", to_string(s), block));
   const std::string mode = node.opset() >= 28 ? node.s("mode", "DCR") : "DCR";
   if (mode != "DCR" && mode != "CRD") node.malformed(fmt::format("mode is \"{}\"", printable(mode)));
   const Expr split = op::reshape_to(node.input(0), {s[0], s[1], *h, block, *w, block});
-  return {op::reshape_to(op::transpose(split, mode == "DCR" ? ir::Ints{0, 3, 5, 1, 2, 4} : ir::Ints{0, 1, 3, 5, 2, 4}), {s[0], s[1] * (block * block), *h, *w})};
+  return {op::reshape_to(op::transpose(split, mode == "DCR" ? ir::Ints{0, 3, 5, 1, 2, 4} : ir::Ints{0, 1, 3, 5, 2, 4}),
+                         {s[0], s[1] * (block * block), *h, *w})};
 }
 
 // NumPy's cast: to bool is not 0. `saturate` speaks of 8-bit floats only.
@@ -212,7 +226,8 @@ Exprs cast_like_rule(Node& node) {
 
 Exprs bit_cast_rule(Node& node) {
   const DType to = dtype_of_code(node.required_i("to"));
-  if (to.bits != node.dtype(0).bits || to.is_bool() || node.dtype(0).is_bool()) node.unsupported("dtypes of other widths, or bool");
+  if (to.bits != node.dtype(0).bits || to.is_bool() || node.dtype(0).is_bool())
+    node.unsupported("dtypes of other widths, or bool");
   return {op::reinterpret(node.input(0), to)};
 }
 

@@ -17,9 +17,11 @@ Exprs grid_sample_rule(Node& node) {
   std::string mode = node.s("mode", node.opset() < 20 ? "bilinear" : "linear");
   if (mode == "linear") mode = "bilinear";
   if (mode == "cubic") mode = "bicubic";
-  if (mode != "bilinear" && mode != "bicubic" && mode != "nearest") node.malformed(fmt::format("mode is \"{}\"", printable(mode)));
+  if (mode != "bilinear" && mode != "bicubic" && mode != "nearest")
+    node.malformed(fmt::format("mode is \"{}\"", printable(mode)));
   const std::string padding = node.s("padding_mode", "zeros");
-  if (padding != "zeros" && padding != "border" && padding != "reflection") node.malformed(fmt::format("padding_mode is \"{}\"", printable(padding)));
+  if (padding != "zeros" && padding != "border" && padding != "reflection")
+    node.malformed(fmt::format("padding_mode is \"{}\"", printable(padding)));
   ir::Ints order = {0, static_cast<int64_t>(rank) - 1};
   for (int64_t i = 1; i + 1 < static_cast<int64_t>(rank); ++i) order.push_back(i);
   return {node.call("image.grid_sample", {node.input(0), op::transpose(node.input(1), order)},

@@ -24,10 +24,14 @@ Shape squeezed_shape(const Node& node, const Shape& shape, const std::optional<i
   Shape result;
   const ir::Ints listed = axes ? axes_of(node, *axes, shape.size()) : ir::Ints();
   for (size_t i = 0; i < shape.size(); ++i) {
-    const bool drop = axes ? std::find(listed.begin(), listed.end(), static_cast<int64_t>(i)) != listed.end() : shape[i].is(1);
-    if (!axes && !shape[i].is_const()) node.unsupported(fmt::format("without axes, and the extent {} may be 1 or not", to_string(shape[i])));
-    if (drop && shape[i].is_const() && !shape[i].is(1)) node.malformed(fmt::format("axis {} has the extent {}, it must be 1", i, shape[i].value()));
-    if (drop && !shape[i].is_const()) node.unsupported(fmt::format("axis {} has the symbolic extent {}, it must be 1", i, to_string(shape[i])));
+    const bool drop =
+        axes ? std::find(listed.begin(), listed.end(), static_cast<int64_t>(i)) != listed.end() : shape[i].is(1);
+    if (!axes && !shape[i].is_const())
+      node.unsupported(fmt::format("without axes, and the extent {} may be 1 or not", to_string(shape[i])));
+    if (drop && shape[i].is_const() && !shape[i].is(1))
+      node.malformed(fmt::format("axis {} has the extent {}, it must be 1", i, shape[i].value()));
+    if (drop && !shape[i].is_const())
+      node.unsupported(fmt::format("axis {} has the symbolic extent {}, it must be 1", i, to_string(shape[i])));
     if (!drop) result.push_back(shape[i]);
   }
   return result;
@@ -72,7 +76,8 @@ SliceArguments slice_arguments(Node& node) {
   }
   if (!(inputs && node.has(4))) steps.assign(count, 1);
   if (result.ends.size() != count || axes.size() != count || steps.size() != count)
-    node.malformed(fmt::format("{} starts, {} ends, {} axes and {} steps", count, result.ends.size(), axes.size(), steps.size()));
+    node.malformed(
+        fmt::format("{} starts, {} ends, {} axes and {} steps", count, result.ends.size(), axes.size(), steps.size()));
   for (int64_t& step : steps) {
     if (step == 0) node.malformed("a step is 0");
     // A longer step selects the first element only, as any step above the extent.
@@ -93,7 +98,8 @@ PadArguments pad_arguments(Node& node) {
   } else {
     for (size_t i = 0; i < rank; ++i) axes.push_back(static_cast<int64_t>(i));
   }
-  if (pads.size() != 2 * axes.size()) node.malformed(fmt::format("{} pads for {} axes, twice as many are needed", pads.size(), axes.size()));
+  if (pads.size() != 2 * axes.size())
+    node.malformed(fmt::format("{} pads for {} axes, twice as many are needed", pads.size(), axes.size()));
   PadArguments result{ir::Ints(rank, 0), ir::Ints(rank, 0)};
   for (size_t i = 0; i < axes.size(); ++i) {
     result.begin[static_cast<size_t>(axes[i])] = pads[i];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments and results of the operators on shapes, which rules and the evaluation of known values (rules_fold.cc) share.
+// Arguments and results of the operators on shapes, which rules and the evaluation of known values (rules_fold.cc)
+// share.
 #pragma once
 
 #include "import/onnx/rules.h"

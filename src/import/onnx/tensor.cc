@@ -16,11 +16,13 @@ struct CodeInfo {
   const char* name;
 };
 constexpr CodeInfo kCodes[] = {
-    {1, "FLOAT"},          {2, "UINT8"},       {3, "INT8"},            {4, "UINT16"},       {5, "INT16"},     {6, "INT32"},
-    {7, "INT64"},          {8, "STRING"},      {9, "BOOL"},            {10, "FLOAT16"},     {11, "DOUBLE"},   {12, "UINT32"},
-    {13, "UINT64"},        {14, "COMPLEX64"},  {15, "COMPLEX128"},     {16, "BFLOAT16"},    {17, "FLOAT8E4M3FN"}, {18, "FLOAT8E4M3FNUZ"},
-    {19, "FLOAT8E5M2"},    {20, "FLOAT8E5M2FNUZ"}, {21, "UINT4"},      {22, "INT4"},        {23, "FLOAT4E2M1"},   {24, "FLOAT8E8M0"},
-    {25, "UINT2"},         {26, "INT2"},       {27, "FLOAT6E2M3"},     {28, "FLOAT6E3M2"},
+    {1, "FLOAT"},         {2, "UINT8"},           {3, "INT8"},        {4, "UINT16"},
+    {5, "INT16"},         {6, "INT32"},           {7, "INT64"},       {8, "STRING"},
+    {9, "BOOL"},          {10, "FLOAT16"},        {11, "DOUBLE"},     {12, "UINT32"},
+    {13, "UINT64"},       {14, "COMPLEX64"},      {15, "COMPLEX128"}, {16, "BFLOAT16"},
+    {17, "FLOAT8E4M3FN"}, {18, "FLOAT8E4M3FNUZ"}, {19, "FLOAT8E5M2"}, {20, "FLOAT8E5M2FNUZ"},
+    {21, "UINT4"},        {22, "INT4"},           {23, "FLOAT4E2M1"}, {24, "FLOAT8E8M0"},
+    {25, "UINT2"},        {26, "INT2"},           {27, "FLOAT6E2M3"}, {28, "FLOAT6E3M2"},
 };
 
 int64_t parse_number(const std::string& text, const char* what) {
@@ -31,7 +33,8 @@ int64_t parse_number(const std::string& text, const char* what) {
   return value;
 }
 
-Tensor take_external(const onnxpb::TensorProto& proto, const DataFolder& folder, DType dtype, const std::vector<int64_t>& dims) {
+Tensor take_external(const onnxpb::TensorProto& proto, const DataFolder& folder, DType dtype,
+                     const std::vector<int64_t>& dims) {
   std::string location;
   int64_t offset = 0, length = -1;
   bool has_location = false;
@@ -57,7 +60,8 @@ Tensor take_external(const onnxpb::TensorProto& proto, const DataFolder& folder,
 // Copies a typed field; each element holds one of the tensor.
 template <typename Stored, typename Field>
 void copy_field(const Field& field, Tensor& tensor, const char* name) {
-  if (field.size() != tensor.size()) fail(ErrorCode::ImportFormat, "{} has {} values, the dims ask for {}", name, field.size(), tensor.size());
+  if (field.size() != tensor.size())
+    fail(ErrorCode::ImportFormat, "{} has {} values, the dims ask for {}", name, field.size(), tensor.size());
   auto* out = static_cast<Stored*>(tensor.data());
   for (int i = 0; i < field.size(); ++i) {
     const auto value = field.Get(i);
@@ -96,7 +100,7 @@ void copy_typed(const onnxpb::TensorProto& proto, Tensor& tensor) {
 
 // How many values stand in typed fields, and in which number of fields.
 std::pair<int64_t, int> typed_values(const onnxpb::TensorProto& proto) {
-  const int64_t sizes[] = {proto.float_data_size(),  proto.int32_data_size(),  proto.string_data_size(),
+  const int64_t sizes[] = {proto.float_data_size(), proto.int32_data_size(),  proto.string_data_size(),
                            proto.int64_data_size(), proto.double_data_size(), proto.uint64_data_size()};
   int64_t total = 0;
   int fields = 0;
@@ -118,20 +122,34 @@ std::string code_name(int64_t code) {
 
 DType dtype_of_code(int64_t code) {
   switch (code) {
-    case 1: return dtype::float32_;
-    case 2: return dtype::uint8_;
-    case 3: return dtype::int8_;
-    case 4: return dtype::uint16_;
-    case 5: return dtype::int16_;
-    case 6: return dtype::int32_;
-    case 7: return dtype::int64_;
-    case 9: return dtype::bool_;
-    case 10: return dtype::float16_;
-    case 11: return dtype::float64_;
-    case 12: return dtype::uint32_;
-    case 13: return dtype::uint64_;
-    case 16: return dtype::bfloat16_;
-    default: break;
+    case 1:
+      return dtype::float32_;
+    case 2:
+      return dtype::uint8_;
+    case 3:
+      return dtype::int8_;
+    case 4:
+      return dtype::uint16_;
+    case 5:
+      return dtype::int16_;
+    case 6:
+      return dtype::int32_;
+    case 7:
+      return dtype::int64_;
+    case 9:
+      return dtype::bool_;
+    case 10:
+      return dtype::float16_;
+    case 11:
+      return dtype::float64_;
+    case 12:
+      return dtype::uint32_;
+    case 13:
+      return dtype::uint64_;
+    case 16:
+      return dtype::bfloat16_;
+    default:
+      break;
   }
   if (code == 0) fail(ErrorCode::ImportFormat, "the element type is not set");
   if (code >= 1 && code <= 28) fail(ErrorCode::ImportUnsupported, "element type {} is not supported", code_name(code));
@@ -148,19 +166,22 @@ Tensor take_tensor(onnxpb::TensorProto& proto, const DataFolder& folder) {
   const int64_t count = element_count(dims);
   const auto [typed, fields] = typed_values(proto);
   if (proto.data_location() == 1) {
-    if (typed > 0 || proto.has_raw_data()) fail(ErrorCode::ImportFormat, "the tensor has both external and inline data");
+    if (typed > 0 || proto.has_raw_data())
+      fail(ErrorCode::ImportFormat, "the tensor has both external and inline data");
     return take_external(proto, folder, dtype, dims);
   }
   if (proto.data_location() != 0) fail(ErrorCode::ImportFormat, "data_location {} is unknown", proto.data_location());
   if (proto.external_data_size() > 0)
     fail(ErrorCode::ImportFormat, "the tensor lists external data, but its data_location says that it has none");
-  if (fields > 1 || (fields == 1 && !proto.raw_data().empty())) fail(ErrorCode::ImportFormat, "the tensor has data in several fields");
+  if (fields > 1 || (fields == 1 && !proto.raw_data().empty()))
+    fail(ErrorCode::ImportFormat, "the tensor has data in several fields");
   // The size is compared before memory is taken: dims of a hostile file may be anything.
   const int64_t have = fields ? typed : static_cast<int64_t>(proto.raw_data().size() / dtype.bytes());
   if (have != count || (!fields && proto.raw_data().size() % dtype.bytes() != 0)) {
-    const std::string what = fields ? fmt::format("{} values", typed) : fmt::format("{} bytes", proto.raw_data().size());
-    fail(ErrorCode::ImportFormat, "the tensor holds {}, its dims {} and {} ask for {} elements", what, to_string(to_shape(dims)),
-         to_string(dtype), count);
+    const std::string what =
+        fields ? fmt::format("{} values", typed) : fmt::format("{} bytes", proto.raw_data().size());
+    fail(ErrorCode::ImportFormat, "the tensor holds {}, its dims {} and {} ask for {} elements", what,
+         to_string(to_shape(dims)), to_string(dtype), count);
   }
   Tensor tensor(dtype, dims);
   if (fields) {

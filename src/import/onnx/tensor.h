@@ -9,19 +9,20 @@
 
 namespace treadle::onnx {
 
-// The dtype of a TensorProto.DataType code. Errors: ImportUnsupported for strings, complex numbers, 4- and 2-bit integers and floats
-// of 8 bits and less; ImportFormat for an unknown code.
+// The dtype of a TensorProto.DataType code. Errors: ImportUnsupported for strings, complex numbers, 4- and 2-bit
+// integers and floats of 8 bits and less; ImportFormat for an unknown code.
 DType dtype_of_code(int64_t code);
 // "FLOAT8E4M3FN (17)".
 std::string code_name(int64_t code);
 
-// The tensor; its raw data are taken out of the message, so this is called once. `folder` is where external data may lie.
-// Errors: ImportFormat when data and dims do not agree; ImportUnsupported; ImportPath; Io; Limit.
+// The tensor; its raw data are taken out of the message, so this is called once. `folder` is where external data may
+// lie. Errors: ImportFormat when data and dims do not agree; ImportUnsupported; ImportPath; Io; Limit.
 Tensor take_tensor(onnxpb::TensorProto& proto, const DataFolder& folder);
 
-// The bytes at `offset` of the file `location` (relative, with '/') in `folder`: mapped when the offset suits the dtype and there are
-// at least 64 KiB, else read. Errors: ImportPath for an absolute path, "..", a link that leaves the folder, or no regular file;
-// ImportFormat when the file is too short; Io.
-Tensor external_tensor(const DataFolder& folder, const std::string& location, int64_t offset, DType dtype, const std::vector<int64_t>& dims);
+// The bytes at `offset` of the file `location` (relative, with '/') in `folder`: mapped when the offset suits the dtype
+// and there are at least 64 KiB, else read. Errors: ImportPath for an absolute path, "..", a link that leaves the
+// folder, or no regular file; ImportFormat when the file is too short; Io.
+Tensor external_tensor(const DataFolder& folder, const std::string& location, int64_t offset, DType dtype,
+                       const std::vector<int64_t>& dims);
 
 }  // namespace treadle::onnx

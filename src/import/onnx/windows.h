@@ -17,7 +17,8 @@ struct Window {
 
 // Of input 0, (N, C, spatial…). `kernel` is what the weight says; empty: kernel_shape is required.
 // auto_pad SAME_UPPER and SAME_LOWER: ceil(in / stride) windows, an odd element of padding at the end or the beginning.
-// Errors: ImportFormat for attributes that do not fit; ImportUnsupported for SAME of a symbolic extent with a stride above 1.
+// Errors: ImportFormat for attributes that do not fit; ImportUnsupported for SAME of a symbolic extent with a stride
+// above 1.
 Window read_window(Node& node, const Shape& spatial, const ir::Ints& kernel = {});
 
 // One value per spatial axis, or the default. Errors: ImportFormat for another count or a value below `least`.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// copy: the bytes of one tensor to another. What main uses where a value must lie in memory that is given: an input that is an output
-// too, the results of branches and loops.
+// copy: the bytes of one tensor to another. What main uses where a value must lie in memory that is given: an input
+// that is an output too, the results of branches and loops.
 //   inputs: x; outputs: y, of as many bytes, not overlapping x; params: none
 #include "runtime/kernels/kernel.h"
 

@@ -6,11 +6,13 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/set.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include "driver/emit_kinds.h"
 #include "driver/listing.h"
+#include "import/onnx/onnx.h"
 #include "op/register.h"
 #include "python/background.h"
 #include "python/session.h"
@@ -47,6 +49,12 @@ std::vector<std::pair<std::string, std::string>> error_codes() {
 #include "base/error_codes.def"
 #undef TREADLE_ERROR
   return codes;
+}
+
+std::vector<std::tuple<std::string, std::string, int64_t>> onnx_operators() {
+  std::vector<std::tuple<std::string, std::string, int64_t>> rules;
+  for (const onnx::RuleName& rule : onnx::supported_operators()) rules.emplace_back(rule.domain, rule.op_type, rule.since);
+  return rules;
 }
 
 void compile_model(const ModelSource& model, const std::string& path, const std::string& emit,
@@ -95,6 +103,7 @@ NB_MODULE(_treadle, module) {
   module.def("operators_json", &operators_json, "name"_a = "", "All operators, or one, as JSON.");
   module.def("targets_text", &targets_text, "What code can be generated for, and what this machine is.");
   module.def("error_codes", &error_codes, "Every error code with its meaning.");
+  module.def("onnx_operators", &onnx_operators, "Domain, name and first operator set of each rule of the ONNX importer.");
   module.def("version", [] { return std::string(treadle_version()); }, "The version of the library.");
 }
 

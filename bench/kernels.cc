@@ -276,6 +276,11 @@ std::vector<Case> cases(int64_t block) {
   all.push_back(matmul(512, 512, 512, 0));
   all.push_back(matmul(512, 512, 512, 16));
   all.push_back(matmul(197, 768, 768, 16));
+  all.push_back(matmul(197, 3072, 768, 16));
+  all.push_back(matmul(197, 768, 3072, 16));
+  all.push_back(matmul(197, 768, 3072, 32));
+  all.push_back(matmul(197, 3072, 768, 32));
+  all.push_back(matmul(1, 1000, 2048, 32));
   all.push_back(matmul(1, 1000, 2048, 16));
   all.push_back(symbolic_rows(768, 768));
   all.push_back(scores(12, 197, 64));

@@ -9,7 +9,7 @@
 namespace treadle::onnx {
 namespace {
 
-constexpr int64_t kMaxInnerNodes = 300'000;  // of functions and subgraphs, counted each time that they are imported
+constexpr int64_t kMaxInnerNodes = 100'000;  // of functions and subgraphs, counted each time that they are imported
 constexpr int64_t kMaxElements = int64_t{1} << 40;  // of one value
 constexpr int kMaxFunctionDepth = 32;
 constexpr size_t kMaxRank = 64;

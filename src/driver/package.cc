@@ -64,16 +64,23 @@ std::vector<const loop::Function*> functions_of(const lower::Program& program) {
 }
 
 std::vector<codegen::Bytes> compile(const lower::Program& program, const Target& target, int opt_level, int threads) {
-  std::vector<std::vector<loop::Function>> groups;
-  size_t next = 0;
-  for (const loop::Function* function : functions_of(program)) {
-    if (next++ % kGroup == 0) groups.emplace_back();
-    groups.back().push_back(*function);
+  struct Group {
+    std::vector<loop::Function> functions;
+    codegen::Options options;
+  };
+  std::vector<Group> groups;
+  codegen::Options kernel_options, main_options;
+  kernel_options.opt_level = std::min(opt_level, 3);
+  // Main is calls one behind the other: optimising them costs time and gains none.
+  main_options.opt_level = 0;
+  groups.push_back({program.main_parts, main_options});
+  groups.back().functions.push_back(program.main);
+  groups.back().functions.back().name = kMainSymbol;
+  for (size_t i = 0; i < program.kernels.size(); ++i) {
+    if (i % kGroup == 0) groups.push_back({{}, kernel_options});
+    groups.back().functions.push_back(program.kernels[i]);
   }
-  groups.back().back().name = kMainSymbol;
 
-  codegen::Options options;
-  options.opt_level = std::min(opt_level, 3);
   std::vector<codegen::Bytes> objects(groups.size());
   std::atomic<size_t> taken{0};
   std::mutex mutex;
@@ -81,14 +88,15 @@ std::vector<codegen::Bytes> compile(const lower::Program& program, const Target&
   auto work = [&] {
     for (size_t i; (i = taken++) < groups.size();) {
       try {
-        objects[i] = codegen::emit_object(groups[i], target, options);
+        objects[i] = codegen::emit_object(groups[i].functions, target, groups[i].options);
       } catch (...) {
         std::lock_guard lock(mutex);
         if (!failure) failure = std::current_exception();
       }
     }
   };
-  const size_t count = std::min<size_t>(groups.size(), threads > 0 ? threads : std::max(1u, std::thread::hardware_concurrency()));
+  const size_t count =
+      std::min<size_t>(groups.size(), threads > 0 ? threads : std::max(1u, std::thread::hardware_concurrency()));
   std::vector<std::thread> pool;
   for (size_t i = 1; i < count; ++i) pool.emplace_back(work);
   work();
@@ -97,15 +105,19 @@ std::vector<codegen::Bytes> compile(const lower::Program& program, const Target&
   return objects;
 }
 
-Manifest make_manifest(const lower::Program& program, const std::string& target_text, const std::string& constants_file) {
+Manifest make_manifest(const lower::Program& program, const std::string& target_text,
+                       const std::string& constants_file) {
   Manifest manifest;
   manifest.abi_version = TREADLE_ABI_VERSION;
   manifest.name = "main";
   manifest.target = target_text;
-  for (const lower::Port& port : program.inputs) manifest.inputs.push_back({port.name, port.dtype, extent_texts(port.shape)});
-  for (const lower::Port& port : program.outputs) manifest.outputs.push_back({port.name, port.dtype, extent_texts(port.shape)});
+  for (const lower::Port& port : program.inputs)
+    manifest.inputs.push_back({port.name, port.dtype, extent_texts(port.shape)});
+  for (const lower::Port& port : program.outputs)
+    manifest.outputs.push_back({port.name, port.dtype, extent_texts(port.shape)});
   for (const std::string& symbol : program.symbols) manifest.symbols.push_back({symbol, ""});
-  for (const std::string& symbol : program.late_symbols) manifest.symbols.push_back({symbol, late_bound(program, symbol)});
+  for (const std::string& symbol : program.late_symbols)
+    manifest.symbols.push_back({symbol, late_bound(program, symbol)});
   int64_t offset = 0;
   for (size_t i = 0; i < program.constants.size(); ++i) {
     const Tensor& constant = program.constants[i];
@@ -136,7 +148,8 @@ Tensor pack_constants(const lower::Program& program) {
   return packed;
 }
 
-std::shared_ptr<const Executable> load(const lower::Program& program, std::vector<codegen::Bytes> objects, const Target& target) {
+std::shared_ptr<const Executable> load(const lower::Program& program, std::vector<codegen::Bytes> objects,
+                                       const Target& target) {
   struct Owner {
     explicit Owner(const Target& target) : jit(target) {}
     codegen::Jit jit;
@@ -149,11 +162,13 @@ std::shared_ptr<const Executable> load(const lower::Program& program, std::vecto
   return Executable::in_process(make_manifest(program, target.text), main, owner->constants.data(), owner);
 }
 
-void write_shared(const lower::Program& program, std::vector<codegen::Bytes> objects, const Target& target, const std::string& path) {
+void write_shared(const lower::Program& program, std::vector<codegen::Bytes> objects, const Target& target,
+                  const std::string& path) {
   const Tensor constants = pack_constants(program);
   const bool side_file = static_cast<int64_t>(constants.bytes()) > kSideFileBytes;
   const std::string side_path = path + ".constants";
-  Manifest manifest = make_manifest(program, target.text, side_file ? std::filesystem::path(side_path).filename().string() : "");
+  Manifest manifest =
+      make_manifest(program, target.text, side_file ? std::filesystem::path(side_path).filename().string() : "");
   if (side_file) {
     manifest.constants_hash = hash_bytes(constants.data(), constants.bytes());
     write_file(side_path, constants.data(), constants.bytes());
@@ -162,7 +177,9 @@ void write_shared(const lower::Program& program, std::vector<codegen::Bytes> obj
   const uint32_t abi = TREADLE_ABI_VERSION;
   std::vector<std::pair<std::string, std::string_view>> data = {
       {kAbiSymbol, {reinterpret_cast<const char*>(&abi), sizeof abi}}, {"treadle_manifest", json}};
-  if (!side_file) data.emplace_back("treadle_constants", std::string_view(static_cast<const char*>(constants.data()), constants.bytes()));
+  if (!side_file)
+    data.emplace_back("treadle_constants",
+                      std::string_view(static_cast<const char*>(constants.data()), constants.bytes()));
   objects.push_back(codegen::emit_data_object(data, target));
   std::vector<std::string> exported = {kMainSymbol};
   for (const auto& [name, bytes] : data) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/package.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <exception>
@@ -70,7 +71,9 @@ std::vector<codegen::Bytes> compile(const lower::Program& program, const Target&
   };
   std::vector<Group> groups;
   codegen::Options kernel_options, main_options;
-  kernel_options.opt_level = std::min(opt_level, 3);
+  // Also at level 0, where schedules are off: without registers for its variables a plain loop nest takes minutes on a
+  // net.
+  kernel_options.opt_level = std::clamp(opt_level, 1, 3);
   // Main is calls one behind the other: optimising them costs time and gains none.
   main_options.opt_level = 0;
   groups.push_back({program.main_parts, main_options});

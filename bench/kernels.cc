@@ -325,7 +325,7 @@ int main(int argc, char** argv) {
     if (c.name.find(filter) == std::string::npos) continue;
     const auto start = Clock::now();
     const Function own = lower::schedule_function("kernel", c.inputs, c.outputs, target, knobs);
-    schedule::Abstracted shared{own, {}};
+    schedule::Abstracted shared{own, {own.scalars.begin(), own.scalars.end()}};
     if (share) shared = schedule::abstract_constants(own);
     const Function& f = shared.function;
     std::vector<int64_t> scalars;

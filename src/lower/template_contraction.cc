@@ -286,7 +286,10 @@ Var arrange(TemplateContext& context, const Stage& acc, Stage& out, const Contra
         at = i;
     }
     if (!loops.rows[at].symbolic) {
-      const auto [block_loop, rest] = out.split_parts(loops.rows[at].loop, blocks);
+      // A symbolic number of rows is cut into blocks of a fixed size, which keeps the arithmetic of tiles linear.
+      const int64_t iterations = std::max<int64_t>(1, loops.rows[at].count / blocks);
+      const auto [block_loop, rest] = loops.rows[at].symbolic ? out.split(loops.rows[at].loop, iterations)
+                                                              : out.split_parts(loops.rows[at].loop, blocks);
       outside.push_back({block_loop, std::min(blocks, loops.rows[at].count)});
       alone = outside.size();
       loops.rows[at].loop = rest;

@@ -58,8 +58,11 @@ class Questions {
         return collect(stmt.as<Store>()->value);
       case StmtKind::For: {
         const auto* s = stmt.as<For>();
-        collect(s->min);
-        collect(s->extent);
+        // How often a serial loop runs does not change its code; marked loops want constant extents.
+        if (s->for_kind == ForKind::Vectorized || s->for_kind == ForKind::Unrolled) {
+          collect(s->min);
+          collect(s->extent);
+        }
         analyzer_.bind(s->var, s->min, s->extent);
         inner_[s->var.var()] = {s->min, analyzer_.simplify(s->min + s->extent - int_imm(1))};
         collect(s->body);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The real Relay's answers (tests/data/relay/README.md): each program is parsed, typed and evaluated by the interpreter
-// of the loop IR, and its outputs are compared with what TVM 0.16 computed.
+// The real Relay's answers (tests/data/relay/README.md): each program is parsed, typed, evaluated by the interpreter of the
+// loop IR and compiled without and with optimisation, and its outputs are compared with what TVM 0.16 computed.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,11 +11,13 @@
 #include <set>
 #include <sstream>
 
+#include "driver/build.h"
 #include "driver/tensor_file.h"
 #include "ir/op.h"
 #include "ir/text.h"
 #include "op/register.h"
 #include "pass/interpreter.h"
+#include "runtime/session.h"
 
 namespace treadle {
 namespace {
@@ -101,11 +103,29 @@ TEST_P(RelayOperators, AnswersAsRelay) {
   } catch (const Error& error) {
     FAIL() << error.what();
   }
-  const int64_t count = kMeaningful.contains(program) ? kMeaningful.at(program) : std::numeric_limits<int64_t>::max();
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const std::string name = "out" + std::to_string(i);
-    ASSERT_TRUE(arrays.contains(name)) << name;
-    compare(outputs[i], arrays.at(name), tolerance_of(program), count, program + " " + name);
+  const auto compare_all = [&](const std::vector<Tensor>& outputs, const std::string& how) {
+    const int64_t count =
+        kMeaningful.contains(program) ? kMeaningful.at(program) : std::numeric_limits<int64_t>::max();
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const std::string name = "out" + std::to_string(i);
+      ASSERT_TRUE(arrays.contains(name)) << name;
+      compare(outputs[i], arrays.at(name), tolerance_of(program), count, program + " " + name + " " + how);
+    }
+  };
+  compare_all(outputs, "interpreted");
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < main.params.size(); ++i) inputs.push_back(arrays.at("in" + std::to_string(i)));
+  for (int level : {0, 3}) {
+    BuildOptions options;
+    options.opt_level = level;
+    options.cache = false;
+    options.threads = 1;
+    options.verify = true;
+    try {
+      compare_all(Session(build(module, options).executable()).run(inputs), "at O" + std::to_string(level));
+    } catch (const Error& error) {
+      ADD_FAILURE() << "O" << level << ": " << error.what();
+    }
   }
 }
 

@@ -61,6 +61,9 @@ void check_complete(const std::string& path, off_t size) {
                segment.p_offset <= static_cast<uint64_t>(size) &&
                segment.p_filesz <= static_cast<uint64_t>(size) - segment.p_offset;
   }
+  // Section headers stand last; without them the end is missing, whether it is loaded or not.
+  complete = complete && header.e_shoff <= static_cast<uint64_t>(size) &&
+             uint64_t{header.e_shnum} * header.e_shentsize <= static_cast<uint64_t>(size) - header.e_shoff;
   ::close(file);
   if (!complete) fail(ErrorCode::ArtifactInvalid, "\"{}\" is no shared object, or a part of one", path);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The real Relay's answers (tests/data/relay/README.md): each program is parsed, typed, evaluated by the interpreter of the
-// loop IR and compiled without and with optimisation, and its outputs are compared with what TVM 0.16 computed.
+// The real Relay's answers (tests/data/relay/README.md): each program is parsed, typed, evaluated by the interpreter of
+// the loop IR and compiled without and with optimisation, and its outputs are compared with what TVM 0.16 computed.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -104,8 +104,7 @@ TEST_P(RelayOperators, AnswersAsRelay) {
     FAIL() << error.what();
   }
   const auto compare_all = [&](const std::vector<Tensor>& outputs, const std::string& how) {
-    const int64_t count =
-        kMeaningful.contains(program) ? kMeaningful.at(program) : std::numeric_limits<int64_t>::max();
+    const int64_t count = kMeaningful.contains(program) ? kMeaningful.at(program) : std::numeric_limits<int64_t>::max();
     for (size_t i = 0; i < outputs.size(); ++i) {
       const std::string name = "out" + std::to_string(i);
       ASSERT_TRUE(arrays.contains(name)) << name;

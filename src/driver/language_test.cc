@@ -49,15 +49,19 @@ TEST(Language, ValuesOfBranchesAreNotSeenOutside) {
 
 TEST(Language, TuplesAsParametersAndResults) {
   const std::string text =
-      "def @f(%a: Tensor[(2), float32], %b: (Tensor[(2), float32], Tensor[(1), float32])) { (add(%a, %b.0), multiply(%a, %b.1)) }\n"
-      "def @main(%x: Tensor[(2), float32], %t: (Tensor[(2), float32], Tensor[(1), float32])) { let %r = @f(%x, %t); (%r.1, %r, %t) }";
+      "def @f(%a: Tensor[(2), float32], %b: (Tensor[(2), float32], Tensor[(1), float32])) { (add(%a, %b.0), "
+      "multiply(%a, %b.1)) }\n"
+      "def @main(%x: Tensor[(2), float32], %t: (Tensor[(2), float32], Tensor[(1), float32])) { let %r = @f(%x, %t); "
+      "(%r.1, %r, %t) }";
   const Tensor x = tensor<float>({1, 2}), a = tensor<float>({10, 20}), b = tensor<float>({3});
   const Tensor sum = tensor<float>({11, 22}), product = tensor<float>({3, 6});
   expect_values(text, {{{x, a, b}, {product, sum, product, a, b}}});
 }
 
 TEST(Language, OutputsThatAreInputsConstantsAndTwiceTheSame) {
-  const std::string text = "def @main(%x: Tensor[(2), float32]) { %0 = add(%x, %x); (%x, 3f, %0, %0, %x, 3f, reshape(%0, newshape=[2, 1])) }";
+  const std::string text =
+      "def @main(%x: Tensor[(2), float32]) { %0 = add(%x, %x); (%x, 3f, %0, %0, %x, 3f, reshape(%0, newshape=[2, 1])) "
+      "}";
   const Tensor x = tensor<float>({1, 2}), three = tensor<float>({3}, {}), y = tensor<float>({2, 4});
   expect_values(text, {{{x}, {x, three, y, y, x, three, y.reshaped({2, 1})}}});
 }
@@ -65,13 +69,16 @@ TEST(Language, OutputsThatAreInputsConstantsAndTwiceTheSame) {
 TEST(Language, NothingAtAll) {
   expect_values("def @main(%x: Tensor[(2), float32]) { () }", {{{tensor<float>({1, 2})}, {}}});
   expect_values("def @main() { 3f }", {{{}, {tensor<float>({3}, {})}}});
-  expect_values("def @main(%x: Tensor[(2), float32]) { ((), (%x, ())) }", {{{tensor<float>({1, 2})}, {tensor<float>({1, 2})}}});
+  expect_values("def @main(%x: Tensor[(2), float32]) { ((), (%x, ())) }",
+                {{{tensor<float>({1, 2})}, {tensor<float>({1, 2})}}});
 }
 
 TEST(Language, EmptyTensorsAndScalars) {
   const Tensor empty = Tensor::zeros(dtype::float32_, {0, 3});
-  expect_values("def @main(%x: Tensor[(0, 3), float32]) { (exp(%x), sum(%x, axis=[0]), concatenate((%x, %x)), transpose(%x, axes=[1, 0])) }",
-                {{{empty}, {empty, tensor<float>({0, 0, 0}), empty, Tensor::zeros(dtype::float32_, {3, 0})}}});
+  expect_values(
+      "def @main(%x: Tensor[(0, 3), float32]) { (exp(%x), sum(%x, axis=[0]), concatenate((%x, %x)), transpose(%x, "
+      "axes=[1, 0])) }",
+      {{{empty}, {empty, tensor<float>({0, 0, 0}), empty, Tensor::zeros(dtype::float32_, {3, 0})}}});
   expect_values("def @main(%x: float32, %n: int64) { (add(%x, 1f), multiply(%n, %n), cast(%n, dtype=\"float32\")) }",
                 {{{tensor<float>({2}, {}), scalar(-3)}, {tensor<float>({3}, {}), scalar(9), tensor<float>({-3}, {})}}});
 }
@@ -79,14 +86,16 @@ TEST(Language, EmptyTensorsAndScalars) {
 TEST(Language, LoopOfConstantTrips) {
   const std::string text =
       "def @main(%x: Tensor[(2), float32]) {\n"
-      "  loop(trip=3i64, body=fn (%i: int64, %a: Tensor[(2), float32]) { (add(%a, %x), multiply(%a, %x)) }, scanned=1)(%x)\n}";
+      "  loop(trip=3i64, body=fn (%i: int64, %a: Tensor[(2), float32]) { (add(%a, %x), multiply(%a, %x)) }, "
+      "scanned=1)(%x)\n}";
   expect_values(text, {{{tensor<float>({1, 2})}, {tensor<float>({4, 8}), tensor<float>({1, 4, 2, 8, 3, 12}, {3, 2})}}});
 }
 
 TEST(Language, LoopOfTripsKnownWhileRunning) {
   const std::string text =
       "def @main(%n: int64, %x: Tensor[(2), float32]) {\n"
-      "  %0 = loop(trip=%n, body=fn (%i: int64, %a: Tensor[(2), float32]) { (add(%a, %x), add(%a, cast(%i, dtype=\"float32\"))) }, scanned=1)(%x);\n"
+      "  %0 = loop(trip=%n, body=fn (%i: int64, %a: Tensor[(2), float32]) { (add(%a, %x), add(%a, cast(%i, "
+      "dtype=\"float32\"))) }, scanned=1)(%x);\n"
       "  (%0.0, sum(%0.1, axis=[0]))\n}";
   const Tensor x = tensor<float>({1, 2});
   expect_values(text, {{{scalar(3), x}, {tensor<float>({4, 8}), tensor<float>({9, 15})}},
@@ -99,7 +108,8 @@ TEST(Language, LoopEndsByItsCondition) {
   const std::string text =
       "def @main(%x: Tensor[(2), float32], %limit: float32) {\n"
       "  loop(trip=100i64, cond=fn (%i: int64, %a: Tensor[(2), float32], %n: int64) { less(sum(%a), %limit) },\n"
-      "       body=fn (%i: int64, %a: Tensor[(2), float32], %n: int64) { (add(%a, %x), add(%n, 1i64)) }, scanned=0)(%x, 0i64)\n}";
+      "       body=fn (%i: int64, %a: Tensor[(2), float32], %n: int64) { (add(%a, %x), add(%n, 1i64)) }, "
+      "scanned=0)(%x, 0i64)\n}";
   const Tensor x = tensor<float>({1, 2});
   expect_values(text, {{{x, tensor<float>({10}, {})}, {tensor<float>({4, 8}), scalar(3)}},
                        {{x, tensor<float>({0}, {})}, {x, scalar(0)}},
@@ -116,14 +126,16 @@ TEST(Language, LoopStacksUntilItsConditionFails) {
   const Tensor x = tensor<float>({1, 2});
   expect_values(text, {{{x, tensor<float>({8}, {})}, {tensor<float>({1, 2, 2, 4}, {2, 2}), tensor<float>({3, 6})}},
                        {{x, tensor<float>({0}, {})}, {Tensor::zeros(dtype::float32_, {0, 2}), tensor<float>({0, 0})}},
-                       {{x, tensor<float>({1000}, {})}, {tensor<float>({1, 2, 2, 4, 3, 6, 4, 8}, {4, 2}), tensor<float>({10, 20})}}});
+                       {{x, tensor<float>({1000}, {})},
+                        {tensor<float>({1, 2, 2, 4, 3, 6, 4, 8}, {4, 2}), tensor<float>({10, 20})}}});
 }
 
 // Carried values that exchange places need all old values until the last is written.
 TEST(Language, LoopSwapsCarriedValues) {
   const std::string text =
       "def @main(%n: int64, %x: Tensor[(2), float32], %y: Tensor[(2), float32], %z: Tensor[(2), float32]) {\n"
-      "  loop(trip=%n, body=fn (%i: int64, %a: Tensor[(2), float32], %b: Tensor[(2), float32], %c: Tensor[(2), float32]) { (%b, %c, add(%a, %b)) },\n"
+      "  loop(trip=%n, body=fn (%i: int64, %a: Tensor[(2), float32], %b: Tensor[(2), float32], %c: Tensor[(2), "
+      "float32]) { (%b, %c, add(%a, %b)) },\n"
       "       scanned=0)(%x, %y, %z)\n}";
   const Tensor x = tensor<float>({1, 2}), y = tensor<float>({10, 20}), z = tensor<float>({100, 200});
   expect_values(text, {{{scalar(0), x, y, z}, {x, y, z}},
@@ -136,13 +148,16 @@ TEST(Language, LoopInIfInLoop) {
       "def @main(%n: int64, %x: Tensor[(2), float32]) {\n"
       "  loop(trip=%n, body=fn (%i: int64, %a: Tensor[(2), float32]) {\n"
       "    (if (equal(%i, 1i64)) {\n"
-      "       %0 = loop(trip=%i, body=fn (%j: int64, %b: Tensor[(2), float32]) { (multiply(%b, %x), %b) }, scanned=1)(%a);\n"
+      "       %0 = loop(trip=%i, body=fn (%j: int64, %b: Tensor[(2), float32]) { (multiply(%b, %x), %b) }, "
+      "scanned=1)(%a);\n"
       "       add(%0.0, sum(%0.1, axis=[0]))\n"
       "     } else { add(%a, %x) },)\n"
       "  }, scanned=0)(%x)\n}";
   const Tensor x = tensor<float>({1, 2});
   // a = x; i=0: a = 2x = (2, 4); i=1: a*x + a = (4, 12); i=2: a + x.
-  expect_values(text, {{{scalar(1), x}, {tensor<float>({2, 4})}}, {{scalar(2), x}, {tensor<float>({4, 12})}}, {{scalar(3), x}, {tensor<float>({5, 14})}}});
+  expect_values(text, {{{scalar(1), x}, {tensor<float>({2, 4})}},
+                       {{scalar(2), x}, {tensor<float>({4, 12})}},
+                       {{scalar(3), x}, {tensor<float>({5, 14})}}});
 }
 
 // What a loop needs from outside is alive until its last iteration.
@@ -154,7 +169,8 @@ TEST(Language, LoopReadsOuterValuesInEveryIteration) {
       "    %2 = sum(nn.relu(cumsum(add(%a, %0), axis=0)));\n"
       "    (add(multiply(%a, 0f), add(%0, multiply(%2, 0f))),) }, scanned=0)(%x);\n"
       "  %1.0\n}";
-  expect_values(text, {{{scalar(4), Tensor::zeros(dtype::float32_, {64})}, {tensor<float>(std::vector<float>(64, 1))}}});
+  expect_values(text,
+                {{{scalar(4), Tensor::zeros(dtype::float32_, {64})}, {tensor<float>(std::vector<float>(64, 1))}}});
 }
 
 TEST(Language, SymbolicSizesCompileOnce) {
@@ -165,8 +181,8 @@ TEST(Language, SymbolicSizesCompileOnce) {
   std::vector<test::Example> examples;
   for (int64_t n : {0, 1, 2, 5, 17}) {
     for (int64_t m : {0, 1, 3}) {
-      Tensor x(dtype::float32_, {n, 3}), y(dtype::float32_, {m, 3}), both(dtype::float32_, {n + m, 3}), sum = Tensor::zeros(dtype::float32_, {3}),
-          plus(dtype::float32_, {n, 3}), turned(dtype::float32_, {3, n});
+      Tensor x(dtype::float32_, {n, 3}), y(dtype::float32_, {m, 3}), both(dtype::float32_, {n + m, 3}),
+          sum = Tensor::zeros(dtype::float32_, {3}), plus(dtype::float32_, {n, 3}), turned(dtype::float32_, {3, n});
       for (int64_t i = 0; i < (n + m) * 3; ++i) {
         const float value = static_cast<float>(i % 7) / 2;
         both.values<float>()[i] = value;
@@ -187,17 +203,24 @@ TEST(Language, SymbolicSizesCompileOnce) {
 
 // One symbol at two inputs is one extent; another size is refused before anything runs.
 TEST(Language, SymbolsAreCheckedWhenRunning) {
-  const auto session = test::session_of("def @main(%x: Tensor[(N), float32], %y: Tensor[(N), float32]) { add(%x, %y) }", 3);
+  const auto session =
+      test::session_of("def @main(%x: Tensor[(N), float32], %y: Tensor[(N), float32]) { add(%x, %y) }", 3);
   EXPECT_THROW(session->run({tensor<float>({1, 2}), tensor<float>({1, 2, 3})}), Error);
 }
 
 TEST(Language, SizesThatDataDecides) {
   const std::string text =
-      "def @main(%x: Tensor[(4), float32]) { %0 = argwhere(greater(%x, 0f)); (%0, add(%0, 1i32), sum(%0, axis=[0]), take(%x, reshape(%0, newshape=[-1]), mode=\"clip\")) }";
-  auto ints = [](std::vector<int32_t> values) { return tensor<int32_t>(values, {static_cast<int64_t>(values.size()), 1}); };
-  expect_values(text, {{{tensor<float>({1, -1, 2, -2})}, {ints({0, 2}), ints({1, 3}), tensor<int32_t>({2}), tensor<float>({1, 2})}},
-                       {{tensor<float>({-1, -1, -1, -1})}, {ints({}), ints({}), tensor<int32_t>({0}), Tensor::zeros(dtype::float32_, {0})}},
-                       {{tensor<float>({1, 1, 1, 1})}, {ints({0, 1, 2, 3}), ints({1, 2, 3, 4}), tensor<int32_t>({6}), tensor<float>({1, 1, 1, 1})}}});
+      "def @main(%x: Tensor[(4), float32]) { %0 = argwhere(greater(%x, 0f)); (%0, add(%0, 1i32), sum(%0, axis=[0]), "
+      "take(%x, reshape(%0, newshape=[-1]), mode=\"clip\")) }";
+  auto ints = [](std::vector<int32_t> values) {
+    return tensor<int32_t>(values, {static_cast<int64_t>(values.size()), 1});
+  };
+  expect_values(text, {{{tensor<float>({1, -1, 2, -2})},
+                        {ints({0, 2}), ints({1, 3}), tensor<int32_t>({2}), tensor<float>({1, 2})}},
+                       {{tensor<float>({-1, -1, -1, -1})},
+                        {ints({}), ints({}), tensor<int32_t>({0}), Tensor::zeros(dtype::float32_, {0})}},
+                       {{tensor<float>({1, 1, 1, 1})},
+                        {ints({0, 1, 2, 3}), ints({1, 2, 3, 4}), tensor<int32_t>({6}), tensor<float>({1, 1, 1, 1})}}});
 }
 
 // Each value that is overwritten in place must be needed no more.
@@ -207,8 +230,10 @@ TEST(Language, ElementwiseChainsKeepWhatIsNeededLater) {
       "  %0 = cumsum(%x, axis=0); %1 = cumsum(%0, axis=0); %2 = add(%0, %1); %3 = cumsum(%2, axis=0);\n"
       "  %4 = multiply(%2, %2); %5 = cumsum(%4, axis=0); %6 = add(%1, %5);\n"
       "  (add(%6, %3), %4)\n}";
-  // x = 1 1 1 1: %0 = 1 2 3 4, %1 = 1 3 6 10, %2 = 2 5 9 14, %3 = 2 7 16 30, %4 = 4 25 81 196, %5 = 4 29 110 306, %6 = 5 32 116 316
-  expect_values(text, {{{tensor<float>({1, 1, 1, 1})}, {tensor<float>({7, 39, 132, 346}), tensor<float>({4, 25, 81, 196})}}});
+  // x = 1 1 1 1: %0 = 1 2 3 4, %1 = 1 3 6 10, %2 = 2 5 9 14, %3 = 2 7 16 30, %4 = 4 25 81 196, %5 = 4 29 110 306, %6 =
+  // 5 32 116 316
+  expect_values(text,
+                {{{tensor<float>({1, 1, 1, 1})}, {tensor<float>({7, 39, 132, 346}), tensor<float>({4, 25, 81, 196})}}});
 }
 
 TEST(Language, PiecesOfOneAnother) {
@@ -222,25 +247,36 @@ TEST(Language, PiecesOfOneAnother) {
   const std::vector<float> one = {3, 4, 10, 20, 1, 2};
   std::vector<float> twice = one;
   twice.insert(twice.end(), one.begin(), one.end());
-  expect_values(text, {{{x, y}, {tensor<float>(one), tensor<float>({3, 7, 17, 37, 38, 40, 10, 20}), tensor<float>({1, 2}), tensor<float>({13, 24}), tensor<float>(twice)}}});
+  expect_values(text, {{{x, y},
+                        {tensor<float>(one), tensor<float>({3, 7, 17, 37, 38, 40, 10, 20}), tensor<float>({1, 2}),
+                         tensor<float>({13, 24}), tensor<float>(twice)}}});
 }
 
 // What the memory plan cannot bound before running is refused with a reason.
 TEST(Language, SizesWithoutBoundAreRefused) {
-  expect_refused("def @main(%n: int64, %x: Tensor[(2), float32]) {\n"
-                 "  loop(trip=%n, body=fn (%i: int64, %a: Tensor[(2), float32]) { (%a, %a) }, scanned=1)(%x) }",
-                 ErrorCode::CodegenUnsupported, "bound");
-  expect_refused("def @main(%c: bool, %x: Tensor[(4), float32]) { if (%c) { argwhere(greater(%x, 0f)) } else { argwhere(less(%x, 0f)) } }",
-                 ErrorCode::CodegenUnsupported, "bound");
+  expect_refused(
+      "def @main(%n: int64, %x: Tensor[(2), float32]) {\n"
+      "  loop(trip=%n, body=fn (%i: int64, %a: Tensor[(2), float32]) { (%a, %a) }, scanned=1)(%x) }",
+      ErrorCode::CodegenUnsupported, "bound");
+  expect_refused(
+      "def @main(%c: bool, %x: Tensor[(4), float32]) { if (%c) { argwhere(greater(%x, 0f)) } else { argwhere(less(%x, "
+      "0f)) } }",
+      ErrorCode::CodegenUnsupported, "bound");
 }
 
 TEST(Language, ClosuresAndRecursionAreRefused) {
-  expect_refused("def @f(%n: int32) -> int32 { if (less_equal(%n, 0)) { 0 } else { @f(subtract(%n, 1)) } }\ndef @main(%n: int32) { @f(%n) }",
-                 ErrorCode::CodegenUnsupported, "recursion");
-  expect_refused("def @main(%n: int32) { let %f: fn (int32) -> int32 = fn (%k: int32) -> int32 { if (less_equal(%k, 0)) { 0 } else { %f(subtract(%k, 1)) } }; %f(%n) }",
-                 ErrorCode::CodegenUnsupported, "recursion");
-  expect_refused("def @main(%c: bool, %n: int32) { let %f = if (%c) { fn (%k: int32) { add(%k, 1) } } else { fn (%k: int32) { %k } }; %f(%n) }",
-                 ErrorCode::CodegenUnsupported, "");
+  expect_refused(
+      "def @f(%n: int32) -> int32 { if (less_equal(%n, 0)) { 0 } else { @f(subtract(%n, 1)) } }\ndef @main(%n: int32) "
+      "{ @f(%n) }",
+      ErrorCode::CodegenUnsupported, "recursion");
+  expect_refused(
+      "def @main(%n: int32) { let %f: fn (int32) -> int32 = fn (%k: int32) -> int32 { if (less_equal(%k, 0)) { 0 } "
+      "else { %f(subtract(%k, 1)) } }; %f(%n) }",
+      ErrorCode::CodegenUnsupported, "recursion");
+  expect_refused(
+      "def @main(%c: bool, %n: int32) { let %f = if (%c) { fn (%k: int32) { add(%k, 1) } } else { fn (%k: int32) { %k "
+      "} }; %f(%n) }",
+      ErrorCode::CodegenUnsupported, "");
   expect_refused("def @main(%n: int32) { fn (%k: int32) { add(%k, %n) } }", ErrorCode::CodegenUnsupported, "");
 }
 

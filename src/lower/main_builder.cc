@@ -18,14 +18,20 @@ constexpr int64_t kConstantAlign = static_cast<int64_t>(kAlignment);
 // A longer main is cut into pieces of so many steps: code generation is not linear in the length of a function.
 constexpr size_t kStepsPerPart = 1000;
 
-Buffer bytes_buffer(const std::string& name, const Dim& bytes) { return loop::make_buffer(name, dtype::uint8_, {loop::to_expr(bytes)}); }
+Buffer bytes_buffer(const std::string& name, const Dim& bytes) {
+  return loop::make_buffer(name, dtype::uint8_, {loop::to_expr(bytes)});
+}
 
 // Statements of one block; lets and allocations enclose whatever follows them.
 class BlockWriter {
  public:
   void push(Stmt stmt) { frames_.back().stmts.push_back(std::move(stmt)); }
-  void bind(loop::Var var, Expr value) { frames_.push_back({[var, value](Stmt body) { return loop::let(var, value, std::move(body)); }, {}}); }
-  void allocate(Buffer buffer) { frames_.push_back({[buffer](Stmt body) { return loop::allocate(buffer, std::move(body)); }, {}}); }
+  void bind(loop::Var var, Expr value) {
+    frames_.push_back({[var, value](Stmt body) { return loop::let(var, value, std::move(body)); }, {}});
+  }
+  void allocate(Buffer buffer) {
+    frames_.push_back({[buffer](Stmt body) { return loop::allocate(buffer, std::move(body)); }, {}});
+  }
   Stmt finish() {
     while (frames_.size() > 1) {
       Frame frame = std::move(frames_.back());
@@ -80,26 +86,30 @@ class MainBuilder {
   // The storage at the root of a piece, and the piece's place in it.
   std::pair<int, Dim> root_of(int storage) const {
     Dim offset = 0;
-    for (; storages_[storage].parent >= 0; storage = storages_[storage].parent) offset = offset + storages_[storage].offset;
+    for (; storages_[storage].parent >= 0; storage = storages_[storage].parent)
+      offset = offset + storages_[storage].offset;
     return {storage, offset};
   }
 
-  // Makes the inputs of joins pieces of the outputs. The last join comes first: it is the largest where features pile up (DenseNet),
-  // and an earlier join of the same values is then a piece of it as a whole. Only top-level steps: a branch or loop may not run.
+  // Makes the inputs of joins pieces of the outputs. The last join comes first: it is the largest where features pile
+  // up (DenseNet), and an earlier join of the same values is then a piece of it as a whole. Only top-level steps: a
+  // branch or loop may not run.
   void merge_joins(const Steps& steps) {
     std::vector<const JoinStep*> joins;
     collect_joins(steps, joins);
     for (size_t j = joins.size(); j-- > 0;) {
       const JoinStep& join = *joins[j];
       Storage& output = storages_[join.output.storage];
-      if (!join.output.offset.is(0) || (output.kind != Storage::Kind::Arena && output.kind != Storage::Kind::Output)) continue;
+      if (!join.output.offset.is(0) || (output.kind != Storage::Kind::Arena && output.kind != Storage::Kind::Output))
+        continue;
       if (output.kind == Storage::Kind::Arena && output.parent < 0 && already_pieces(join)) continue;
       for (size_t i = 0; i < join.inputs.size(); ++i) {
         const Leaf& input = join.inputs[i];
         Storage& piece = storages_[input.storage];
         const Dim bytes = product(input.shape) * Dim(static_cast<int64_t>(input.dtype.bytes()));
         const bool whole = input.offset.is(0) && piece.bytes == bytes;
-        if (piece.kind != Storage::Kind::Arena || piece.parent >= 0 || !whole || input.storage == join.output.storage) continue;
+        if (piece.kind != Storage::Kind::Arena || piece.parent >= 0 || !whole || input.storage == join.output.storage)
+          continue;
         if (has_pieces_.count(input.storage) && output.kind != Storage::Kind::Arena) continue;
         piece.parent = join.output.storage;
         piece.offset = join.offsets[i];
@@ -123,11 +133,15 @@ class MainBuilder {
     for (size_t i = 0; i < join.inputs.size(); ++i) {
       auto [root, offset] = root_of(join.inputs[i].storage);
       offset = offset + join.inputs[i].offset - join.offsets[i];
-      if (i == 0) start = {root, offset};
-      else if (root != start->first || !(offset == start->second)) return false;
+      if (i == 0)
+        start = {root, offset};
+      else if (root != start->first || !(offset == start->second))
+        return false;
     }
     const bool is_piece = start && storages_[join.inputs[0].storage].parent >= 0 && start->first != join.output.storage;
-    if (!is_piece || storages_[start->first].kind == Storage::Kind::Constant || storages_[start->first].kind == Storage::Kind::Input) return false;
+    if (!is_piece || storages_[start->first].kind == Storage::Kind::Constant ||
+        storages_[start->first].kind == Storage::Kind::Input)
+      return false;
     Storage& output = storages_[join.output.storage];
     output.parent = start->first;
     output.offset = start->second;
@@ -158,10 +172,13 @@ class MainBuilder {
     for (int input : step.may_overwrite) {
       const int source = resolve(step.buffers[input].storage);
       Storage& storage = storages_[source];
-      const bool dies = is_alone(source) && step.buffers[input].offset.is(0) && storage.kind == Storage::Kind::Arena && storage.last == step.position && storage.first < step.position;
+      const bool dies = is_alone(source) && step.buffers[input].offset.is(0) && storage.kind == Storage::Kind::Arena &&
+                        storage.last == step.position && storage.first < step.position;
       const bool read_twice = std::count_if(step.buffers.begin(), step.buffers.end() - 1,
                                             [&](const Leaf& leaf) { return resolve(leaf.storage) == source; }) > 1;
-      if (!dies || read_twice || !(storage.bytes == storages_[output].bytes) || storages_[output].first != step.position) continue;
+      if (!dies || read_twice || !(storage.bytes == storages_[output].bytes) ||
+          storages_[output].first != step.position)
+        continue;
       storage.last = std::max(storage.last, storages_[output].last);
       merged_[output] = source;
       return;
@@ -190,7 +207,9 @@ class MainBuilder {
 
   void declare_buffers() {
     // With its bound: a symbol that is bound while running has no value yet.
-    auto declare = [&](const Port& port) { return loop::make_buffer(port.name, port.dtype, loop::to_exprs(port.bound)); };
+    auto declare = [&](const Port& port) {
+      return loop::make_buffer(port.name, port.dtype, loop::to_exprs(port.bound));
+    };
     for (const Port& port : program_.inputs) inputs_.push_back(declare(port));
     for (const Port& port : program_.outputs) outputs_.push_back(declare(port));
     constants_ = bytes_buffer("constants", constants_bytes_);
@@ -222,8 +241,12 @@ class MainBuilder {
     node->scope = loop::Scope::View;
     node->base_offset = loop::to_expr(offset);
     switch (storage.kind) {
-      case Storage::Kind::Input: node->base = inputs_[storage.index]; break;
-      case Storage::Kind::Output: node->base = outputs_[storage.index]; break;
+      case Storage::Kind::Input:
+        node->base = inputs_[storage.index];
+        break;
+      case Storage::Kind::Output:
+        node->base = outputs_[storage.index];
+        break;
       case Storage::Kind::Constant:
         node->base = constants_;
         node->base_offset = loop::to_expr(offset + constant_offsets_[storage.index]);
@@ -232,13 +255,17 @@ class MainBuilder {
         node->base = arena_;
         node->base_offset = loop::to_expr(offset + offsets_[id]);
         break;
-      case Storage::Kind::Dynamic: node->base = dynamic_.at(id); break;
+      case Storage::Kind::Dynamic:
+        node->base = dynamic_.at(id);
+        break;
     }
     node->name = fmt::format("t{}", id);
     return node;
   }
 
-  Expr base_address(const Leaf& leaf) { return loop::address(view(leaf), std::vector<Expr>(leaf.shape.size(), Expr(0))); }
+  Expr base_address(const Leaf& leaf) {
+    return loop::address(view(leaf), std::vector<Expr>(leaf.shape.size(), Expr(0)));
+  }
   Expr scalar(const Leaf& leaf) { return loop::load(view(leaf), {}); }
 
   // ---- Statements. ----
@@ -257,7 +284,8 @@ class MainBuilder {
       loop::Function part = signature(fmt::format("main_part{}", program_.main_parts.size()));
       part.body = block(steps, begin, std::min(steps.size(), begin + kStepsPerPart));
       std::vector<Expr> args;
-      for (const Buffer& buffer : part.buffers) args.push_back(loop::address(buffer, std::vector<Expr>(buffer->shape.size(), Expr(0))));
+      for (const Buffer& buffer : part.buffers)
+        args.push_back(loop::address(buffer, std::vector<Expr>(buffer->shape.size(), Expr(0))));
       for (const loop::Var& var : scalars_) args.push_back(var);
       calls.push_back(loop::evaluate(loop::extern_call("kernel:" + part.name, std::move(args))));
       program_.main_parts.push_back(std::move(part));
@@ -309,7 +337,8 @@ class MainBuilder {
     };
     if (!symbols.empty()) args.push_back(loop::address(results_, {slot(symbols[0])}));
     call(loop::extern_call("runtime:" + step.kernel.kernel, std::move(args)), step.call, writer);
-    for (const std::string& symbol : symbols) writer.bind(loop::symbol_var(symbol), loop::load(results_, {slot(symbol)}));
+    for (const std::string& symbol : symbols)
+      writer.bind(loop::symbol_var(symbol), loop::load(results_, {slot(symbol)}));
   }
 
   void emit(const CopyStep& step, BlockWriter& writer) {
@@ -318,7 +347,8 @@ class MainBuilder {
   }
 
   static Stmt copy_call(Expr from, Expr to) {
-    return loop::evaluate(loop::extern_call("runtime:copy", {Expr(1), std::move(from), Expr(1), std::move(to), Expr(0)}));
+    return loop::evaluate(
+        loop::extern_call("runtime:copy", {Expr(1), std::move(from), Expr(1), std::move(to), Expr(0)}));
   }
 
   void emit(const JoinStep& step, BlockWriter& writer) {
@@ -338,7 +368,8 @@ class MainBuilder {
 
   void emit(const LoopStep& step, BlockWriter& writer) {
     Expr running = loop::bool_imm(true);
-    if (step.trip_count) running = running && (scalar(step.counter) < loop::cast(scalar(*step.trip_count), dtype::int64_));
+    if (step.trip_count)
+      running = running && (scalar(step.counter) < loop::cast(scalar(*step.trip_count), dtype::int64_));
     if (step.condition) running = running && scalar(*step.condition);
     std::vector<Stmt> body = {block(*step.body), loop::store(view(step.counter), {}, scalar(step.counter) + Expr(1))};
     if (step.condition_steps) {
@@ -365,7 +396,8 @@ class MainBuilder {
   }
 
   void emit(const AllocateStep& step, BlockWriter& writer) {
-    Buffer buffer = loop::make_buffer(fmt::format("dynamic{}", step.storage), dtype::uint8_, {loop::to_expr(storages_[step.storage].bytes)}, loop::Scope::Scratch);
+    Buffer buffer = loop::make_buffer(fmt::format("dynamic{}", step.storage), dtype::uint8_,
+                                      {loop::to_expr(storages_[step.storage].bytes)}, loop::Scope::Scratch);
     dynamic_[step.storage] = buffer;
     writer.allocate(buffer);
   }

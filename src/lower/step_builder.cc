@@ -105,17 +105,20 @@ void StepBuilder::bind_inputs(const ir::Function& main) {
 void StepBuilder::bind_outputs(const ir::Function& main, const Leaves& results, Steps& steps) {
   // Importers name the results in the function's attribute `output_names`.
   ir::Strings names;
-  if (auto found = main.attrs.find("output_names"); found != main.attrs.end() && std::holds_alternative<ir::Strings>(found->second)) {
+  if (auto found = main.attrs.find("output_names");
+      found != main.attrs.end() && std::holds_alternative<ir::Strings>(found->second)) {
     names = std::get<ir::Strings>(found->second);
   }
   std::set<int> taken;
   for (size_t i = 0; i < results.size(); ++i) {
     const Leaf& result = results[i];
-    program_->outputs.push_back(make_port(i < names.size() ? names[i] : fmt::format("output{}", i), TensorType(result.shape, result.dtype)));
+    program_->outputs.push_back(
+        make_port(i < names.size() ? names[i] : fmt::format("output{}", i), TensorType(result.shape, result.dtype)));
     for (const Dim& dim : program_->outputs.back().bound) {
       for (const std::string& symbol : dim.symbols()) {
         if (std::find(program_->symbols.begin(), program_->symbols.end(), symbol) == program_->symbols.end()) {
-          fail(ErrorCode::CodegenUnsupported, "output {} has shape {}, whose extent {} has no bound before running", i, to_string(result.shape), symbol);
+          fail(ErrorCode::CodegenUnsupported, "output {} has shape {}, whose extent {} has no bound before running", i,
+               to_string(result.shape), symbol);
         }
       }
     }
@@ -156,17 +159,23 @@ StepBuilder::Leaves StepBuilder::convert_graph(const ir::Expr& root, Steps& step
   };
   auto operands_of = [](const ir::Expr& expr) -> std::vector<ir::Expr> {
     switch (expr.kind()) {
-      case ir::ExprKind::Call: return expr.as<ir::Call>()->args;
-      case ir::ExprKind::Tuple: return expr.as<ir::Tuple>()->fields;
-      case ir::ExprKind::TupleGetItem: return {expr.as<ir::TupleGetItem>()->tuple};
-      case ir::ExprKind::Let: return {expr.as<ir::Let>()->value, expr.as<ir::Let>()->body};
-      case ir::ExprKind::If: return {expr.as<ir::If>()->condition};
+      case ir::ExprKind::Call:
+        return expr.as<ir::Call>()->args;
+      case ir::ExprKind::Tuple:
+        return expr.as<ir::Tuple>()->fields;
+      case ir::ExprKind::TupleGetItem:
+        return {expr.as<ir::TupleGetItem>()->tuple};
+      case ir::ExprKind::Let:
+        return {expr.as<ir::Let>()->value, expr.as<ir::Let>()->body};
+      case ir::ExprKind::If:
+        return {expr.as<ir::If>()->condition};
       case ir::ExprKind::Loop: {
         std::vector<ir::Expr> operands = expr.as<ir::Loop>()->initial;
         if (expr.as<ir::Loop>()->trip_count.defined()) operands.push_back(expr.as<ir::Loop>()->trip_count);
         return operands;
       }
-      default: return {};
+      default:
+        return {};
     }
   };
   std::vector<Frame> stack;
@@ -205,8 +214,10 @@ StepBuilder::Leaves StepBuilder::values_of(const std::vector<ir::Expr>& exprs) c
 
 StepBuilder::Leaves StepBuilder::convert(const ir::Expr& expr, Steps& steps) {
   switch (expr.kind()) {
-    case ir::ExprKind::Constant: return {constant(expr.as<ir::Constant>()->value)};
-    case ir::ExprKind::Tuple: return values_of(expr.as<ir::Tuple>()->fields);
+    case ir::ExprKind::Constant:
+      return {constant(expr.as<ir::Constant>()->value)};
+    case ir::ExprKind::Tuple:
+      return values_of(expr.as<ir::Tuple>()->fields);
     case ir::ExprKind::TupleGetItem: {
       const auto* item = expr.as<ir::TupleGetItem>();
       const TupleType* type = as_tuple(item->tuple.type());
@@ -215,21 +226,30 @@ StepBuilder::Leaves StepBuilder::convert(const ir::Expr& expr, Steps& steps) {
       const Leaves& tuple = values_.at(item->tuple.get());
       return Leaves(tuple.begin() + begin, tuple.begin() + begin + flatten(type->fields[item->index]).size());
     }
-    case ir::ExprKind::Call: return convert_call(expr, steps);
-    case ir::ExprKind::Let: return values_.at(expr.as<ir::Let>()->body.get());
-    case ir::ExprKind::If: return convert_if(*expr.as<ir::If>(), steps);
-    case ir::ExprKind::Loop: return convert_loop(*expr.as<ir::Loop>(), steps);
+    case ir::ExprKind::Call:
+      return convert_call(expr, steps);
+    case ir::ExprKind::Let:
+      return values_.at(expr.as<ir::Let>()->body.get());
+    case ir::ExprKind::If:
+      return convert_if(*expr.as<ir::If>(), steps);
+    case ir::ExprKind::Loop:
+      return convert_loop(*expr.as<ir::Loop>(), steps);
     case ir::ExprKind::Var:
-      fail(ErrorCode::CodegenUnsupported, "%{} has no value here: closures and recursion cannot be compiled", expr.as<ir::Var>()->name);
-    case ir::ExprKind::Function: return {};  // a let-bound function; its calls are converted where they stand
-    default: fail(ErrorCode::CodegenUnsupported, "a value of type {} cannot be compiled", to_string(expr.type()));
+      fail(ErrorCode::CodegenUnsupported, "%{} has no value here: closures and recursion cannot be compiled",
+           expr.as<ir::Var>()->name);
+    case ir::ExprKind::Function:
+      return {};  // a let-bound function; its calls are converted where they stand
+    default:
+      fail(ErrorCode::CodegenUnsupported, "a value of type {} cannot be compiled", to_string(expr.type()));
   }
 }
 
 StepBuilder::Leaves StepBuilder::convert_call(const ir::Expr& expr, Steps& steps) {
   const auto& call = *expr.as<ir::Call>();
   const auto* function = call.callee.as<ir::Function>();
-  if (!function) fail(ErrorCode::CodegenUnsupported, "a call of a function that is known only while running cannot be compiled: closures and recursion");
+  if (!function)
+    fail(ErrorCode::CodegenUnsupported,
+         "a call of a function that is known only while running cannot be compiled: closures and recursion");
   Leaves inputs = values_of(call.args);
   if (!function->is_primitive()) return call_function(*function, inputs, steps);
   if (const int alias = alias_of(*function); alias >= 0) {
@@ -249,7 +269,8 @@ int StepBuilder::add_call(KernelInfo info) {
 }
 
 // An operator whose arguments or results are pieces of one another's memory needs no kernel.
-std::optional<StepBuilder::Leaves> StepBuilder::convert_pieces(const ir::Function& function, const Leaves& inputs, Steps& steps) {
+std::optional<StepBuilder::Leaves> StepBuilder::convert_pieces(const ir::Function& function, const Leaves& inputs,
+                                                               Steps& steps) {
   const auto* call = function.body.as<ir::Call>();
   if (!call || !call->op() || !options_.in_place) return std::nullopt;
   // The tensors of the call's arguments, which must be the function's parameters.
@@ -274,7 +295,8 @@ std::optional<StepBuilder::Leaves> StepBuilder::convert_pieces(const ir::Functio
     Leaves outputs;
     const std::vector<const TensorType*> types = flatten(function.body.type());
     for (size_t i = 0; i < types.size(); ++i) {
-      outputs.push_back({args[0].storage, types[i]->shape, types[i]->dtype, args[0].offset + bytes((*offsets)[i], types[i]->dtype)});
+      outputs.push_back(
+          {args[0].storage, types[i]->shape, types[i]->dtype, args[0].offset + bytes((*offsets)[i], types[i]->dtype)});
     }
     return outputs;
   }
@@ -310,7 +332,8 @@ StepBuilder::Leaves StepBuilder::convert_kernel(const ir::Expr& function_expr, c
   step.buffers = inputs;
   Leaves outputs = new_leaves(function.body.type());
   step.buffers.insert(step.buffers.end(), outputs.begin(), outputs.end());
-  if (options_.in_place && std::all_of(function.params.begin(), function.params.end(), [](const ir::Expr& p) { return as_tensor(p.type()) != nullptr; })) {
+  if (options_.in_place && std::all_of(function.params.begin(), function.params.end(),
+                                       [](const ir::Expr& p) { return as_tensor(p.type()) != nullptr; })) {
     step.may_overwrite = overwritable_params(function);
   }
   use(step.buffers);
@@ -318,7 +341,8 @@ StepBuilder::Leaves StepBuilder::convert_kernel(const ir::Expr& function_expr, c
   return outputs;
 }
 
-StepBuilder::Leaves StepBuilder::convert_runtime(const ir::Function& function, const ir::Call& call, const Leaves& inputs, Steps& steps) {
+StepBuilder::Leaves StepBuilder::convert_runtime(const ir::Function& function, const ir::Call& call,
+                                                 const Leaves& inputs, Steps& steps) {
   std::map<const ir::ExprNode*, Leaves> params;
   size_t offset = 0;
   for (const ir::Expr& param : function.params) {
@@ -410,7 +434,9 @@ StepBuilder::Leaves StepBuilder::convert_loop(const ir::Loop& expr, Steps& steps
   for (size_t i = carried.size(); i < result_types.size(); ++i) {
     const TensorType& type = *result_types[i];
     const std::optional<std::string> rows = type.shape[0].as_symbol();
-    const bool known = !rows || std::find(program_->symbols.begin(), program_->symbols.end(), *rows) != program_->symbols.end() || late_bounds_.count(*rows);
+    const bool known =
+        !rows || std::find(program_->symbols.begin(), program_->symbols.end(), *rows) != program_->symbols.end() ||
+        late_bounds_.count(*rows);
     const auto* trips = expr.trip_count.as<ir::Constant>();
     if (!known && expr.condition.defined() && trips) {
       // At most so many rows; how many is known when the loop ends.
@@ -422,9 +448,11 @@ StepBuilder::Leaves StepBuilder::convert_loop(const ir::Loop& expr, Steps& steps
     }
     if (!known) {
       if (!step.trip_count || expr.condition.defined()) {
-        fail(ErrorCode::CodegenUnsupported, "a loop stacks values, but its number of iterations has no bound before it runs");
+        fail(ErrorCode::CodegenUnsupported,
+             "a loop stacks values, but its number of iterations has no bound before it runs");
       }
-      if (std::find(program_->late_symbols.begin(), program_->late_symbols.end(), *rows) == program_->late_symbols.end()) {
+      if (std::find(program_->late_symbols.begin(), program_->late_symbols.end(), *rows) ==
+          program_->late_symbols.end()) {
         program_->late_symbols.push_back(*rows);
         steps.push_back({BindStep{*rows, *step.trip_count}});
       }
@@ -456,7 +484,8 @@ StepBuilder::Leaves StepBuilder::convert_loop(const ir::Loop& expr, Steps& steps
   Leaves next(results.begin(), results.begin() + carried.size());
   Leaves saved;
   for (const Leaf& leaf : next) {
-    const bool is_carried = std::any_of(carried.begin(), carried.end(), [&](const Leaf& c) { return c.storage == leaf.storage; });
+    const bool is_carried =
+        std::any_of(carried.begin(), carried.end(), [&](const Leaf& c) { return c.storage == leaf.storage; });
     saved.push_back(is_carried ? new_leaf(leaf.shape, leaf.dtype) : leaf);
     if (is_carried) copy({leaf}, {saved.back()}, *step.body);
   }

@@ -53,7 +53,8 @@ std::vector<std::pair<std::string, std::string>> error_codes() {
 
 std::vector<std::tuple<std::string, std::string, int64_t>> onnx_operators() {
   std::vector<std::tuple<std::string, std::string, int64_t>> rules;
-  for (const onnx::RuleName& rule : onnx::supported_operators()) rules.emplace_back(rule.domain, rule.op_type, rule.since);
+  for (const onnx::RuleName& rule : onnx::supported_operators())
+    rules.emplace_back(rule.domain, rule.op_type, rule.since);
   return rules;
 }
 
@@ -103,7 +104,8 @@ NB_MODULE(_treadle, module) {
   module.def("operators_json", &operators_json, "name"_a = "", "All operators, or one, as JSON.");
   module.def("targets_text", &targets_text, "What code can be generated for, and what this machine is.");
   module.def("error_codes", &error_codes, "Every error code with its meaning.");
-  module.def("onnx_operators", &onnx_operators, "Domain, name and first operator set of each rule of the ONNX importer.");
+  module.def("onnx_operators", &onnx_operators,
+             "Domain, name and first operator set of each rule of the ONNX importer.");
   module.def("version", [] { return std::string(treadle_version()); }, "The version of the library.");
 }
 

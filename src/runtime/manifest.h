@@ -34,8 +34,8 @@ struct Manifest {
   };
   struct Symbol {
     std::string name;
-    // Empty: bound by the inputs; kInternalSymbol: bound while running, and no output has it; else an extent over symbols
-    // before this one.
+    // Empty: bound by the inputs; kInternalSymbol: bound while running, and no output has it; else an extent over
+    // symbols before this one.
     std::string bound;
   };
   struct Constant {

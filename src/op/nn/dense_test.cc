@@ -110,6 +110,7 @@ TEST(BatchMatmul, SymbolicBatches) {
 
 // Products with one constant weight become dense layers of the same type and value.
 TEST(Matmul, CanonicalFormIsDense) {
+  register_operators();
   const ir::Expr a = ir::constant(pattern(dtype::float32_, {2, 3, 4})),
                  b = ir::constant(pattern(dtype::float32_, {4, 5}, 2));
   const ir::Expr batched = ir::constant(pattern(dtype::float32_, {1, 4, 5}, 2));
@@ -139,6 +140,7 @@ TEST(Dense, RefusesWithNumbers) {
 }
 
 TEST(BiasAdd, EqualsItsCanonicalForm) {
+  register_operators();
   for (int64_t axis : {0, 1, 2, -1}) {
     const Tensor x = pattern(dtype::float32_, {2, 3, 4}),
                  b = pattern(dtype::float32_, {x.shape()[static_cast<size_t>(axis < 0 ? axis + 3 : axis)]}, 2);

@@ -144,6 +144,7 @@ TEST(Activation, KeepsNan) {
 }
 
 TEST(PRelu, EqualsItsCanonicalForm) {
+  register_operators();
   for (int64_t axis : {0, 1, -1}) {
     const Tensor x = pattern(dtype::float32_, {2, 3, 4}),
                  alpha = pattern(dtype::float32_, {x.shape()[static_cast<size_t>(axis < 0 ? axis + 3 : axis)]}, 2);

@@ -65,7 +65,9 @@ def test_program_reads_the_same_text(picture, as_onnxruntime):
     engine = program.RapidOCR()
     assert isinstance(engine.text_det.infer.session, treadle.InferenceSession)
     ours = engine(picture)[0]
-    assert [text for _, text, _ in ours] == [text for _, text, _ in theirs] == LINES
+    assert [text for _, text, _ in ours] == [text for _, text, _ in theirs]
+    # The recogniser itself drops narrow spaces, with any engine.
+    assert [text.replace(" ", "") for _, text, _ in ours] == [line.replace(" ", "") for line in LINES]
     for (box, _, score), (expected_box, _, expected_score) in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(box, expected_box, atol=1.5)
         assert float(score) == pytest.approx(float(expected_score), abs=1e-3)

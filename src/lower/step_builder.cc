@@ -305,7 +305,7 @@ std::optional<StepBuilder::Leaves> StepBuilder::convert_pieces(const ir::Functio
   ++position_;
   JoinStep step;
   step.inputs = args;
-  step.output = new_leaves(function.body.type()).at(0);
+  step.output = new_leaves(function.body.type(), steps).at(0);
   for (const Dim& offset : *offsets) step.offsets.push_back(bytes(offset, step.output.dtype));
   use(step.inputs);
   use(step.output);
@@ -330,7 +330,7 @@ StepBuilder::Leaves StepBuilder::convert_kernel(const ir::Expr& function_expr, c
   step.call = add_call({graph.name, graph.source, kernel.function, count_operations(graph)});
   step.position = position_;
   step.buffers = inputs;
-  Leaves outputs = new_leaves(function.body.type());
+  Leaves outputs = new_leaves(function.body.type(), steps);
   step.buffers.insert(step.buffers.end(), outputs.begin(), outputs.end());
   if (options_.in_place && std::all_of(function.params.begin(), function.params.end(),
                                        [](const ir::Expr& p) { return as_tensor(p.type()) != nullptr; })) {
@@ -366,6 +366,8 @@ StepBuilder::Leaves StepBuilder::convert_runtime(const ir::Function& function, c
 
   std::vector<const TensorType*> types = flatten(function.body.type());
   for (size_t i = 0; i < step.kernel.output_bounds.size(); ++i) {
+    // An output without elements (dyn.extents) carries symbols only; nothing bounds them.
+    if (product(step.kernel.output_bounds[i]).is(0)) continue;
     for (size_t axis = 0; axis < types[i]->shape.size(); ++axis) {
       std::optional<std::string> symbol = types[i]->shape[axis].as_symbol();
       const auto& names = step.kernel.result_symbols;
@@ -377,7 +379,7 @@ StepBuilder::Leaves StepBuilder::convert_runtime(const ir::Function& function, c
   for (const std::string& symbol : step.kernel.result_symbols) program_->late_symbols.push_back(symbol);
   ++position_;
   step.call = add_call({call.op()->name, node_name(function.body), "runtime:" + step.kernel.kernel, std::nullopt});
-  Leaves outputs = new_leaves(function.body.type());
+  Leaves outputs = new_leaves(function.body.type(), steps);
   step.outputs = outputs;
   use(step.inputs);
   use(step.outputs);
@@ -405,7 +407,7 @@ StepBuilder::Leaves StepBuilder::convert_if(const ir::If& expr, Steps& steps) {
   step.condition = values_.at(expr.condition.get()).at(0);
   ++position_;
   use(step.condition);
-  Leaves result = new_leaves(expr.type);
+  Leaves result = new_leaves(expr.type, steps);
   step.then_steps = std::make_shared<Steps>();
   step.else_steps = std::make_shared<Steps>();
   copy(convert_scope(expr.then_branch, *step.then_steps), result, *step.then_steps);
@@ -420,13 +422,13 @@ StepBuilder::Leaves StepBuilder::convert_loop(const ir::Loop& expr, Steps& steps
   LoopStep step;
   ++position_;
   const int start = position_;
-  step.counter = new_leaf({}, dtype::int64_);
+  step.counter = new_leaf({}, dtype::int64_, steps);
   copy({constant(Tensor::scalar(dtype::int64_, 0))}, {step.counter}, steps);
   if (expr.trip_count.defined()) step.trip_count = values_.at(expr.trip_count.get()).at(0);
 
   // Carried values get memory of their own, which each iteration overwrites at its end.
   Leaves carried;
-  for (const Leaf& leaf : initial) carried.push_back(new_leaf(leaf.shape, leaf.dtype));
+  for (const Leaf& leaf : initial) carried.push_back(new_leaf(leaf.shape, leaf.dtype, steps));
   copy(initial, carried, steps);
   std::vector<const TensorType*> result_types = flatten(expr.type);
   Leaves stacked;
@@ -443,7 +445,7 @@ StepBuilder::Leaves StepBuilder::convert_loop(const ir::Loop& expr, Steps& steps
       late_bounds_[*rows] = Dim(std::max<int64_t>(trips->value.int_at(0), 0));
       program_->late_symbols.push_back(*rows);
       counted.push_back(*rows);
-      stacked.push_back(new_leaf(type.shape, type.dtype));
+      stacked.push_back(new_leaf(type.shape, type.dtype, steps));
       continue;
     }
     if (!known) {
@@ -457,17 +459,13 @@ StepBuilder::Leaves StepBuilder::convert_loop(const ir::Loop& expr, Steps& steps
         steps.push_back({BindStep{*rows, *step.trip_count}});
       }
     }
-    stacked.push_back(new_leaf(type.shape, type.dtype));
-    if (!known) {
-      storages_[stacked.back().storage].kind = Storage::Kind::Dynamic;
-      steps.push_back({AllocateStep{stacked.back().storage}});
-    }
+    stacked.push_back(new_leaf(type.shape, type.dtype, steps));
   }
 
   Leaves args = {step.counter};
   args.insert(args.end(), carried.begin(), carried.end());
   if (expr.condition.defined()) {
-    step.condition = new_leaf({}, dtype::bool_);
+    step.condition = new_leaf({}, dtype::bool_, steps);
     step.condition_steps = std::make_shared<Steps>();
     Leaves value = call_function(*expr.condition.as<ir::Function>(), args, *step.condition_steps);
     copy(value, {*step.condition}, *step.condition_steps);
@@ -486,7 +484,7 @@ StepBuilder::Leaves StepBuilder::convert_loop(const ir::Loop& expr, Steps& steps
   for (const Leaf& leaf : next) {
     const bool is_carried =
         std::any_of(carried.begin(), carried.end(), [&](const Leaf& c) { return c.storage == leaf.storage; });
-    saved.push_back(is_carried ? new_leaf(leaf.shape, leaf.dtype) : leaf);
+    saved.push_back(is_carried ? new_leaf(leaf.shape, leaf.dtype, *step.body) : leaf);
     if (is_carried) copy({leaf}, {saved.back()}, *step.body);
   }
   copy(saved, carried, *step.body);
@@ -520,17 +518,25 @@ Leaf StepBuilder::constant(const Tensor& value) {
   return {found->second, to_shape(value.shape()), value.dtype(), 0};
 }
 
-Leaf StepBuilder::new_leaf(const Shape& shape, DType dtype) {
+Leaf StepBuilder::new_leaf(const Shape& shape, DType dtype, Steps& steps) {
   Storage storage;
   storage.bytes = bytes_of(upper_bound(shape), dtype);
   storage.first = storage.last = position_;
+  const int id = static_cast<int>(storages_.size());
+  // Without a bound the size is known only when what binds the symbol has run, so the memory cannot be planned ahead.
+  const std::set<std::string> symbols = storage.bytes.symbols();
+  const std::vector<std::string>& late = program_->late_symbols;
+  if (std::any_of(late.begin(), late.end(), [&](const std::string& name) { return symbols.count(name) > 0; })) {
+    storage.kind = Storage::Kind::Dynamic;
+    steps.push_back({AllocateStep{id}});
+  }
   storages_.push_back(storage);
-  return {static_cast<int>(storages_.size()) - 1, shape, dtype, 0};
+  return {id, shape, dtype, 0};
 }
 
-StepBuilder::Leaves StepBuilder::new_leaves(const Type& type) {
+StepBuilder::Leaves StepBuilder::new_leaves(const Type& type, Steps& steps) {
   Leaves leaves;
-  for (const TensorType* leaf : flatten(type)) leaves.push_back(new_leaf(leaf->shape, leaf->dtype));
+  for (const TensorType* leaf : flatten(type)) leaves.push_back(new_leaf(leaf->shape, leaf->dtype, steps));
   return leaves;
 }
 

@@ -60,8 +60,9 @@ class StepBuilder {
   Leaf constant(const Tensor& value);
   Leaves values_of(const std::vector<ir::Expr>& exprs) const;
 
-  Leaf new_leaf(const Shape& shape, DType dtype);
-  Leaves new_leaves(const Type& type);
+  // Memory for a value that the next step of `steps` makes.
+  Leaf new_leaf(const Shape& shape, DType dtype, Steps& steps);
+  Leaves new_leaves(const Type& type, Steps& steps);
   void set_value(const ir::Expr& expr, Leaves leaves);
   void copy(const Leaves& from, const Leaves& to, Steps& steps);
   // Records that the current step reads or writes the leaf.

@@ -277,7 +277,8 @@ class Inference {
     const Type result = loop_type(initial, body, node.num_scanned, trip_extent(node.trip_count, node.condition));
     if (!is_complete(result)) return false;
     // What one iteration gives is what the next one takes.
-    const FuncType* function = as_func(unifier_.resolve(slot(node.body)));
+    const Type function_type = unifier_.resolve(slot(node.body));  // keeps `function` alive
+    const FuncType* function = as_func(function_type);
     for (size_t i = 0; i < initial.size(); ++i) unifier_.unify(function->params[i + 1], as_tuple(body)->fields[i]);
     unifier_.unify(slot(expr), result);
     return true;

@@ -57,7 +57,7 @@ def difference(actual, expected, rtol, atol):
     if expected.dtype.kind in "biu":
         good = actual == expected
     else:
-        rtol = max(rtol, float(ml_dtypes.finfo(expected.dtype).eps))
+        rtol = max(rtol, 2 * float(ml_dtypes.finfo(expected.dtype).eps))
         good = np.isclose(actual.astype(np.float64), expected.astype(np.float64), rtol=rtol, atol=atol, equal_nan=True)
     if good.all():
         return ""

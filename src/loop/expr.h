@@ -37,27 +37,29 @@ enum class ExprKind {
   Extern
 };
 
+// Add, Sub, Mul: integers wrap. Min, Max: of floats, NaN when either is NaN. And, Or, Xor: logical for bool, bitwise
+// for integers. Eq … Ge: give bool.
 enum class BinaryOp {
   Add,
   Sub,
-  Mul,       // integers wrap
+  Mul,
   Div,       // floats: quotient; integers: truncated toward zero
   FloorDiv,  // rounded toward minus infinity
   FloorMod,  // a - b*FloorDiv(a, b): sign of b; floats: a - b*floor(a/b)
   TruncMod,  // sign of a; floats: C fmod
   Min,
-  Max,  // floats: NaN when either is NaN
+  Max,
   And,
   Or,
-  Xor,  // bool: logical; integers: bitwise
-  Shl,
-  Shr,  // Shr keeps the sign of signed integers; a count outside 0…bits-1 gives 0 (Shr of a negative number: -1)
+  Xor,
+  Shl,  // a count outside 0 … bits-1 gives 0
+  Shr,  // keeps the sign of signed integers; a count outside 0 … bits-1 gives 0, of a negative number -1
   Eq,
   Ne,
   Lt,
   Le,
   Gt,
-  Ge,  // give bool
+  Ge,
 };
 // Division by integer zero: the interpreter and the generated code give 0, and so does the remainder; no trap. The
 // quotient of the smallest signed integer and -1 wraps to itself.

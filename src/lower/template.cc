@@ -102,6 +102,12 @@ int lanes_of(const Stage& stage, const Target& target) {
   return std::max(target.lanes(widest.bytes), 1);
 }
 
+int64_t power_of_two_below(int64_t n) {
+  int64_t p = 1;
+  while (p * 2 <= n) p *= 2;
+  return p;
+}
+
 int64_t size_of(const std::vector<Expr>& extents, int64_t unknown) {
   int64_t size = 1;
   for (const Expr& extent : extents) {

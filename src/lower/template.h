@@ -38,6 +38,8 @@ int64_t cost_of(const loop::Expr& value);
 int lanes_of(const schedule::Stage& stage, const Target& target);
 // The product of extents where they are constant; a symbolic extent counts as `unknown`.
 int64_t size_of(const std::vector<loop::Expr>& extents, int64_t unknown = 64);
+// The largest power of two that is at most n; 1 for smaller n.
+int64_t power_of_two_below(int64_t n);
 // The reader of a stage when it is the only one, has the stage's shape, and reads it only at its own axes.
 schedule::Stage* pointwise_reader(TemplateContext& context, schedule::Stage& stage);
 

@@ -66,12 +66,6 @@ std::optional<int64_t> stride_in_vector(const Access& access, const Var& axis, i
   return stride ? std::optional(*stride) : std::nullopt;
 }
 
-int64_t power_of_two_below(int64_t n) {
-  int64_t p = 1;
-  while (p * 2 <= n) p *= 2;
-  return p;
-}
-
 bool is_one(const Expr& extent) {
   const int64_t* n = as_int(extent);
   return n && *n == 1;

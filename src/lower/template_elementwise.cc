@@ -73,12 +73,6 @@ std::vector<Group> fuse_axes(TemplateContext& context, Stage& stage, const std::
   return groups;
 }
 
-int64_t power_of_two_below(int64_t n) {
-  int64_t p = 1;
-  while (p * 2 <= n) p *= 2;
-  return p;
-}
-
 }  // namespace
 
 void schedule_elementwise(TemplateContext& context, Stage& stage, bool parallel) {

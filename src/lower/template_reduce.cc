@@ -41,12 +41,6 @@ Var fuse_reduction(Stage& stage, const std::vector<Access>& accesses, Analyzer& 
   return loop;
 }
 
-int64_t power_of_two_below(int64_t n) {
-  int64_t p = 1;
-  while (p * 2 <= n) p *= 2;
-  return p;
-}
-
 }  // namespace
 
 void schedule_reduction(TemplateContext& context, Stage& stage, bool parallel) {

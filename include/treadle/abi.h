@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-#define TREADLE_ABI_VERSION 1
+#define TREADLE_ABI_VERSION 2
 
 typedef struct TreadleContext TreadleContext;
 
@@ -55,6 +55,13 @@ struct TreadleContext {
   int32_t (*fail)(TreadleContext* ctx, const char* message);
   /* Null, or called around each kernel call of main with its number in the manifest. */
   void (*profile)(TreadleContext* ctx, int32_t kernel, int32_t begin);
+  /* Makes *slot memory of this run of at least `bytes` bytes, 64-byte aligned; null stands for none so far. With `keep`
+   * what was there stays, and the memory grows by half or more, so that appending costs linear time. Gives 0, or a code
+   * after `fail`. */
+  int32_t (*reserve)(TreadleContext* ctx, void** slot, int64_t bytes, int32_t keep);
+  /* Gives the value of an output whose size nobody knew before the run. Memory of `reserve` becomes the output's;
+   * other memory is copied. Gives 0, or a code after `fail`. */
+  int32_t (*give_output)(TreadleContext* ctx, int32_t output, const TreadleTensorRef* value);
 };
 
 #ifdef __cplusplus

@@ -94,7 +94,8 @@ TREADLE_API treadle_status treadle_run(treadle_model* model, const treadle_tenso
                                        treadle_tensor* outputs, size_t num_outputs);
 
 /* Writes the extents that output `index` has for these inputs, upper bounds where they depend on data, to shape (room
- * for the info's ndim). Inputs' data are not read. Errors: INVALID_INPUT, INVALID_ARGUMENT. */
+ * for the info's ndim). -1: there is no bound before the model has run; treadle_run then wants null data. Inputs' data
+ * are not read. Errors: INVALID_INPUT, INVALID_ARGUMENT. */
 TREADLE_API treadle_status treadle_output_shape(const treadle_model* model, const treadle_tensor* inputs,
                                                 size_t num_inputs, size_t index, int64_t* shape);
 

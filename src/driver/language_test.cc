@@ -252,18 +252,6 @@ TEST(Language, PiecesOfOneAnother) {
                          tensor<float>({13, 24}), tensor<float>(twice)}}});
 }
 
-// What the memory plan cannot bound before running is refused with a reason.
-TEST(Language, SizesWithoutBoundAreRefused) {
-  expect_refused(
-      "def @main(%n: int64, %x: Tensor[(2), float32]) {\n"
-      "  loop(trip=%n, body=fn (%i: int64, %a: Tensor[(2), float32]) { (%a, %a) }, scanned=1)(%x) }",
-      ErrorCode::CodegenUnsupported, "bound");
-  expect_refused(
-      "def @main(%c: bool, %x: Tensor[(4), float32]) { if (%c) { argwhere(greater(%x, 0f)) } else { argwhere(less(%x, "
-      "0f)) } }",
-      ErrorCode::CodegenUnsupported, "bound");
-}
-
 TEST(Language, ClosuresAndRecursionAreRefused) {
   expect_refused(
       "def @f(%n: int32) -> int32 { if (less_equal(%n, 0)) { 0 } else { @f(subtract(%n, 1)) } }\ndef @main(%n: int32) "

@@ -34,6 +34,7 @@ std::vector<std::string> extent_texts(const Shape& shape) {
 // Upper bound of a late symbol: the extent that stands at its place in some output's bound.
 std::string late_bound(const lower::Program& program, const std::string& symbol) {
   for (const lower::Port& port : program.outputs) {
+    if (!port.bounded) continue;
     for (size_t i = 0; i < port.shape.size(); ++i) {
       if (port.shape[i].as_symbol() == symbol) return to_string(port.bound[i]);
     }
@@ -130,6 +131,7 @@ Manifest make_manifest(const lower::Program& program, const std::string& target_
   manifest.constants_bytes = offset;
   manifest.constants_file = constants_file;
   manifest.arena_bytes = to_string(program.arena);
+  manifest.slots = program.slots;
   for (const lower::KernelInfo& call : program.calls) {
     manifest.kernels.push_back({call.name, call.source, fmt::format("{}", call.operations.value_or(0))});
   }

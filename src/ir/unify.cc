@@ -93,8 +93,7 @@ void match_extents(const Type& param, const Type& arg, std::map<std::string, Dim
   fail(ErrorCode::TypeMismatch, "{} and {} {}", to_string(a), to_string(b), why);
 }
 
-}  // namespace
-
+// False when the two extents differ for all values of their symbols; an anonymous symbol (`?`) may equal anything.
 bool may_equal(const Dim& a, const Dim& b) {
   if (a.is_const() && b.is_const()) return a.value() == b.value();
   const auto anonymous = [](const Dim& dim) {
@@ -108,6 +107,8 @@ bool may_equal(const Dim& a, const Dim& b) {
   return !(low && *low > 0) && !(high && *high < 0);
 }
 
+}  // namespace
+
 Type join_types(const Type& a, const Type& b) {
   if (!a || !b) return nullptr;
   if (a == b) return a;
@@ -118,7 +119,6 @@ Type join_types(const Type& a, const Type& b) {
     if (s->shape.size() != t->shape.size()) mismatch(a, b, "have different ranks");
     Shape shape;
     for (size_t i = 0; i < s->shape.size(); ++i) {
-      if (!may_equal(s->shape[i], t->shape[i])) mismatch(a, b, "have different extents");
       shape.push_back(s->shape[i] == t->shape[i] ? s->shape[i] : Dim::any());
     }
     return tensor_type(std::move(shape), s->dtype);

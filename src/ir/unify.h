@@ -9,11 +9,8 @@
 
 namespace treadle::ir {
 
-// False when the two extents differ for all values of their symbols; an anonymous symbol (`?`) may equal anything.
-bool may_equal(const Dim& a, const Dim& b);
-
 // The type of a value that is one or the other (branches of If): extents that are not provably equal become anonymous.
-// Errors: TypeMismatch when dtype, rank or structure differ, or an extent does for certain.
+// Errors: TypeMismatch when dtype, rank or structure differ.
 Type join_types(const Type& a, const Type& b);
 
 // Result of a Loop: carried values, then scanned values with the number of iterations as new axis 0.

@@ -224,6 +224,8 @@ struct Address : ExprNode {  // the place of an element, an argument of Extern; 
 //                   of an int64 buffer for results if the kernel has any; rank, extents and dtype are those of the
 //                   buffers
 //   "profile"       IntImm kernel, IntImm begin (1) or end (0)
+//   "reserve"       the Address of a slot (int64), bytes, IntImm keep: the slot becomes the address of so much memory
+//   "give_output"   IntImm output, its Address; rank, extents and dtype are those of the buffer
 //   "fail:MESSAGE"  no arguments; ends the function with that error
 struct Extern : ExprNode {
   static constexpr ExprKind Kind = ExprKind::Extern;
@@ -238,6 +240,7 @@ enum class Scope {
   Local,    // a few vectors, meant for registers: static shape, constant indices after unrolling
   Scratch,  // memory of this invocation (this iteration, inside a parallel loop)
   View,     // memory of another buffer, from a byte offset on; needs no Allocate
+  Pointer,  // memory whose address stands in another buffer, at a byte offset; needs no Allocate
 };
 
 struct BufferNode {
@@ -247,7 +250,7 @@ struct BufferNode {
   std::vector<Expr> strides;  // elements; empty: row-major and dense
   Scope scope = Scope::Param;
   int alignment = 1;  // bytes to which the first element is known to be aligned; 1: as its dtype needs
-  Buffer base;        // of a View: the buffer whose memory it shows, and where, in bytes
+  Buffer base;  // of a View: the buffer whose memory it shows, and where, in bytes; of a Pointer: where its address is
   Expr base_offset;
 };
 

@@ -190,10 +190,11 @@ class Verifier {
 
   // The lanes of an access.
   int access(const Buffer& buffer, const std::vector<Expr>& indices) {
-    // A view is in scope where the buffer is whose memory it shows.
-    const Buffer& memory = buffer && buffer->scope == Scope::View ? buffer->base : buffer;
+    // A view is in scope where the buffer is whose memory it shows, a pointer where the buffer is that holds it.
+    auto has_base = [](const Buffer& b) { return b && (b->scope == Scope::View || b->scope == Scope::Pointer); };
+    Buffer memory = buffer;
+    for (; has_base(memory); memory = memory->base) expression(memory->base_offset);
     require(memory && buffers_.count(memory.get()), 3, "buffer {} is not in scope", buffer ? buffer->name : "(none)");
-    if (buffer->scope == Scope::View) expression(buffer->base_offset);
     require(indices.size() == buffer->shape.size(), 5, "{} indices into {} of rank {}", indices.size(), buffer->name,
             buffer->shape.size());
     int lanes = 1;

@@ -14,6 +14,8 @@ using loop::Buffer;
 using loop::Expr;
 using loop::Stmt;
 
+constexpr const char* kRowsDiffer =
+    "fail:the iterations of a loop give values of different sizes, which cannot be stacked";
 constexpr int64_t kConstantAlign = static_cast<int64_t>(kAlignment);
 // A longer main is cut into pieces of so many steps: code generation is not linear in the length of a function.
 constexpr size_t kStepsPerPart = 1000;
@@ -21,33 +23,6 @@ constexpr size_t kStepsPerPart = 1000;
 Buffer bytes_buffer(const std::string& name, const Dim& bytes) {
   return loop::make_buffer(name, dtype::uint8_, {loop::to_expr(bytes)});
 }
-
-// Statements of one block; lets and allocations enclose whatever follows them.
-class BlockWriter {
- public:
-  void push(Stmt stmt) { frames_.back().stmts.push_back(std::move(stmt)); }
-  void bind(loop::Var var, Expr value) {
-    frames_.push_back({[var, value](Stmt body) { return loop::let(var, value, std::move(body)); }, {}});
-  }
-  void allocate(Buffer buffer) {
-    frames_.push_back({[buffer](Stmt body) { return loop::allocate(buffer, std::move(body)); }, {}});
-  }
-  Stmt finish() {
-    while (frames_.size() > 1) {
-      Frame frame = std::move(frames_.back());
-      frames_.pop_back();
-      push(frame.wrap(loop::block(std::move(frame.stmts))));
-    }
-    return loop::block(std::move(frames_.back().stmts));
-  }
-
- private:
-  struct Frame {
-    std::function<Stmt(Stmt)> wrap;
-    std::vector<Stmt> stmts;
-  };
-  std::vector<Frame> frames_ = {{nullptr, {}}};
-};
 
 class MainBuilder {
  public:
@@ -60,7 +35,7 @@ class MainBuilder {
     place();
     declare_buffers();
     loop::Function main = signature("main");
-    if (steps.size() <= kStepsPerPart || has_bindings(steps)) {
+    if (steps.size() <= kStepsPerPart) {
       main.body = block(steps, 0, steps.size());
     } else {
       main.body = call_parts(steps);
@@ -197,6 +172,7 @@ class MainBuilder {
     offsets_.resize(storages_.size());
     for (size_t i = 0; i < ids.size(); ++i) offsets_[ids[i]] = plan.offsets[i];
     program_.arena = plan.total;
+    assign_slots();
     int64_t offset = 0;
     for (const Tensor& constant : program_.constants) {
       constant_offsets_.push_back(offset);
@@ -205,16 +181,44 @@ class MainBuilder {
     constants_bytes_ = offset;
   }
 
+  // Dynamic storages that never live at the same time share a slot.
+  void assign_slots() {
+    slots_.assign(storages_.size(), -1);
+    std::vector<int> order;
+    for (size_t i = 0; i < storages_.size(); ++i) {
+      if (storages_[i].kind == Storage::Kind::Dynamic) order.push_back(static_cast<int>(i));
+    }
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return storages_[a].first < storages_[b].first; });
+    std::multimap<int, int> busy;  // slots by the last step of what is in them
+    for (int storage : order) {
+      const auto free = busy.begin();
+      int slot = program_.slots;
+      if (free != busy.end() && free->first < storages_[storage].first) {
+        slot = free->second;
+        busy.erase(free);
+      } else {
+        ++program_.slots;
+      }
+      slots_[storage] = slot;
+      busy.emplace(storages_[storage].last, slot);
+    }
+  }
+
   void declare_buffers() {
     // With its bound: a symbol that is bound while running has no value yet.
     auto declare = [&](const Port& port) {
-      return loop::make_buffer(port.name, port.dtype, loop::to_exprs(port.bound));
+      return loop::make_buffer(port.name, port.dtype,
+                               port.bounded ? loop::to_exprs(port.bound) : std::vector<Expr>{Expr(0)});
     };
     for (const Port& port : program_.inputs) inputs_.push_back(declare(port));
     for (const Port& port : program_.outputs) outputs_.push_back(declare(port));
     constants_ = bytes_buffer("constants", constants_bytes_);
     arena_ = bytes_buffer("arena", program_.arena);
-    results_ = loop::make_buffer("results", dtype::int64_, {Expr(static_cast<int64_t>(program_.late_symbols.size()))});
+    const auto num_late = static_cast<int64_t>(program_.late_symbols.size());
+    results_ = loop::make_buffer("results", dtype::int64_, {Expr(num_late + program_.slots)});
+    for (int64_t i = 0; i < num_late; ++i) {
+      late_values_[loop::symbol_var(program_.late_symbols[i]).var()] = loop::load(results_, {Expr(i)});
+    }
     for (const std::string& symbol : program_.symbols) scalars_.push_back(loop::symbol_var(symbol));
     for (const std::string& symbol : program_.late_symbols) scalars_.push_back(loop::Var(symbol + ".bound"));
   }
@@ -230,16 +234,31 @@ class MainBuilder {
     return function;
   }
 
-  // The buffer through which a leaf is read and written: its storage's memory with the leaf's own shape.
-  Buffer view(const Leaf& leaf) {
+  // ---- Symbols that are bound while running: their values stand in the results, behind them the slots. ----
+
+  Expr late_place(const std::string& symbol) const {
+    const auto& late = program_.late_symbols;
+    const auto found = std::find(late.begin(), late.end(), symbol);
+    TREADLE_CHECK(found != late.end(), "symbol {} is bound nowhere", symbol);
+    return Expr(static_cast<int64_t>(found - late.begin()));
+  }
+  Expr slot_place(int storage) const {
+    return Expr(static_cast<int64_t>(program_.late_symbols.size()) + slots_[storage]);
+  }
+  Expr value_of(const Expr& expr) const { return late_values_.empty() ? expr : loop::substitute(expr, late_values_); }
+  Expr value_of(const Dim& dim) const { return value_of(loop::to_expr(dim)); }
+
+  // ---- Tensors. ----
+
+  static std::vector<Expr> zeros(size_t rank) { return std::vector<Expr>(rank, Expr(0)); }
+
+  // The buffer through which a leaf is read and written: its storage's memory with the leaf's own shape, from so many
+  // bytes on.
+  Buffer view(const Leaf& leaf, const Expr& from = Expr(0)) {
     const auto [id, piece_offset] = root_of(resolve(leaf.storage));
     const Storage& storage = storages_[id];
-    const Dim offset = leaf.offset + piece_offset;
+    Dim offset = leaf.offset + piece_offset;
     auto node = std::make_shared<loop::BufferNode>();
-    node->dtype = leaf.dtype;
-    node->shape = loop::to_exprs(leaf.shape);
-    node->scope = loop::Scope::View;
-    node->base_offset = loop::to_expr(offset);
     switch (storage.kind) {
       case Storage::Kind::Input:
         node->base = inputs_[storage.index];
@@ -249,34 +268,42 @@ class MainBuilder {
         break;
       case Storage::Kind::Constant:
         node->base = constants_;
-        node->base_offset = loop::to_expr(offset + constant_offsets_[storage.index]);
+        offset = offset + constant_offsets_[storage.index];
         break;
       case Storage::Kind::Arena:
         node->base = arena_;
-        node->base_offset = loop::to_expr(offset + offsets_[id]);
+        offset = offset + offsets_[id];
         break;
       case Storage::Kind::Dynamic:
-        node->base = dynamic_.at(id);
+        node->base = pointer(id);
         break;
     }
     node->name = fmt::format("t{}", id);
+    node->dtype = leaf.dtype;
+    for (const Dim& dim : leaf.shape) node->shape.push_back(value_of(dim));
+    node->scope = loop::Scope::View;
+    node->base_offset = value_of(offset) + from;
     return node;
   }
 
-  Expr base_address(const Leaf& leaf) {
-    return loop::address(view(leaf), std::vector<Expr>(leaf.shape.size(), Expr(0)));
+  // The memory whose address is in a Dynamic storage's slot.
+  Buffer pointer(int storage) const {
+    auto node = std::make_shared<loop::BufferNode>();
+    node->name = fmt::format("dynamic{}", storage);
+    node->dtype = dtype::uint8_;
+    node->shape = {Expr(0)};
+    node->scope = loop::Scope::Pointer;
+    node->base = results_;
+    node->base_offset = slot_place(storage) * Expr(static_cast<int64_t>(sizeof(int64_t)));
+    return node;
+  }
+
+  Expr base_address(const Leaf& leaf, const Expr& from = Expr(0)) {
+    return loop::address(view(leaf, from), zeros(leaf.shape.size()));
   }
   Expr scalar(const Leaf& leaf) { return loop::load(view(leaf), {}); }
 
   // ---- Statements. ----
-
-  static bool has_bindings(const Steps& steps) {
-    return std::any_of(steps.begin(), steps.end(), [](const Step& step) {
-      const auto* runtime = std::get_if<RuntimeStep>(&step.what);
-      return std::holds_alternative<BindStep>(step.what) || std::holds_alternative<AllocateStep>(step.what) ||
-             (runtime && !runtime->kernel.result_symbols.empty());
-    });
-  }
 
   Stmt call_parts(const Steps& steps) {
     std::vector<Stmt> calls;
@@ -284,8 +311,7 @@ class MainBuilder {
       loop::Function part = signature(fmt::format("main_part{}", program_.main_parts.size()));
       part.body = block(steps, begin, std::min(steps.size(), begin + kStepsPerPart));
       std::vector<Expr> args;
-      for (const Buffer& buffer : part.buffers)
-        args.push_back(loop::address(buffer, std::vector<Expr>(buffer->shape.size(), Expr(0))));
+      for (const Buffer& buffer : part.buffers) args.push_back(loop::address(buffer, zeros(buffer->shape.size())));
       for (const loop::Var& var : scalars_) args.push_back(var);
       calls.push_back(loop::evaluate(loop::extern_call("kernel:" + part.name, std::move(args))));
       program_.main_parts.push_back(std::move(part));
@@ -294,31 +320,31 @@ class MainBuilder {
   }
 
   Stmt block(const Steps& steps, size_t begin, size_t end) {
-    BlockWriter writer;
+    std::vector<Stmt> stmts;
     for (size_t i = begin; i < end; ++i) {
-      std::visit([&](const auto& step) { emit(step, writer); }, steps[i].what);
+      std::visit([&](const auto& step) { emit(step, stmts); }, steps[i].what);
     }
-    return writer.finish();
+    return loop::block(std::move(stmts));
   }
   Stmt block(const Steps& steps) { return block(steps, 0, steps.size()); }
 
-  void call(Expr expr, int number, BlockWriter& writer) {
+  void call(Expr expr, int number, std::vector<Stmt>& out) {
     auto mark = [&](int begin) {
-      if (options_.profile) writer.push(loop::evaluate(loop::extern_call("profile", {Expr(number), Expr(begin)})));
+      if (options_.profile) out.push_back(loop::evaluate(loop::extern_call("profile", {Expr(number), Expr(begin)})));
     };
     mark(1);
-    writer.push(loop::evaluate(std::move(expr)));
+    out.push_back(loop::evaluate(std::move(expr)));
     mark(0);
   }
 
-  void emit(const KernelStep& step, BlockWriter& writer) {
+  void emit(const KernelStep& step, std::vector<Stmt>& out) {
     std::vector<Expr> args;
     for (const Leaf& leaf : step.buffers) args.push_back(base_address(leaf));
-    args.insert(args.end(), step.scalars.begin(), step.scalars.end());
-    call(loop::extern_call("kernel:" + step.function, std::move(args)), step.call, writer);
+    for (const Expr& scalar : step.scalars) args.push_back(value_of(scalar));
+    call(loop::extern_call("kernel:" + step.function, std::move(args)), step.call, out);
   }
 
-  void emit(const RuntimeStep& step, BlockWriter& writer) {
+  void emit(const RuntimeStep& step, std::vector<Stmt>& out) {
     std::vector<Expr> args = {Expr(static_cast<int64_t>(step.inputs.size()))};
     for (const Leaf& leaf : step.inputs) args.push_back(base_address(leaf));
     args.push_back(Expr(static_cast<int64_t>(step.outputs.size())));
@@ -331,19 +357,13 @@ class MainBuilder {
     args.push_back(Expr(static_cast<int64_t>(step.kernel.params.size())));
     for (int64_t param : step.kernel.params) args.push_back(Expr(param));
     const auto& symbols = step.kernel.result_symbols;
-    auto slot = [&](const std::string& symbol) {
-      auto found = std::find(program_.late_symbols.begin(), program_.late_symbols.end(), symbol);
-      return Expr(static_cast<int64_t>(found - program_.late_symbols.begin()));
-    };
-    if (!symbols.empty()) args.push_back(loop::address(results_, {slot(symbols[0])}));
-    call(loop::extern_call("runtime:" + step.kernel.kernel, std::move(args)), step.call, writer);
-    for (const std::string& symbol : symbols)
-      writer.bind(loop::symbol_var(symbol), loop::load(results_, {slot(symbol)}));
+    if (!symbols.empty()) args.push_back(loop::address(results_, {late_place(symbols[0])}));
+    call(loop::extern_call("runtime:" + step.kernel.kernel, std::move(args)), step.call, out);
   }
 
-  void emit(const CopyStep& step, BlockWriter& writer) {
+  void emit(const CopyStep& step, std::vector<Stmt>& out) {
     if (resolve(step.from.storage) == resolve(step.to.storage) && step.from.offset == step.to.offset) return;
-    writer.push(copy_call(base_address(step.from), base_address(step.to)));
+    out.push_back(copy_call(base_address(step.from), base_address(step.to)));
   }
 
   static Stmt copy_call(Expr from, Expr to) {
@@ -351,55 +371,80 @@ class MainBuilder {
         loop::extern_call("runtime:copy", {Expr(1), std::move(from), Expr(1), std::move(to), Expr(0)}));
   }
 
-  void emit(const JoinStep& step, BlockWriter& writer) {
+  void emit(const JoinStep& step, std::vector<Stmt>& out) {
     const auto [root, start] = root_of(resolve(step.output.storage));
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       const Leaf& input = step.inputs[i];
       const auto [input_root, input_start] = root_of(resolve(input.storage));
       if (input_root == root && input_start + input.offset == start + step.output.offset + step.offsets[i]) continue;
       Leaf place{step.output.storage, input.shape, input.dtype, step.output.offset + step.offsets[i]};
-      writer.push(copy_call(base_address(input), base_address(place)));
+      out.push_back(copy_call(base_address(input), base_address(place)));
     }
   }
 
-  void emit(const IfStep& step, BlockWriter& writer) {
-    writer.push(loop::if_then(scalar(step.condition), block(*step.then_steps), block(*step.else_steps)));
+  void emit(const IfStep& step, std::vector<Stmt>& out) {
+    out.push_back(loop::if_then(scalar(step.condition), block(*step.then_steps), block(*step.else_steps)));
   }
 
-  void emit(const LoopStep& step, BlockWriter& writer) {
+  void emit(const LoopStep& step, std::vector<Stmt>& out) {
     Expr running = loop::bool_imm(true);
     if (step.trip_count)
       running = running && (scalar(step.counter) < loop::cast(scalar(*step.trip_count), dtype::int64_));
     if (step.condition) running = running && scalar(*step.condition);
     std::vector<Stmt> body = {block(*step.body), loop::store(view(step.counter), {}, scalar(step.counter) + Expr(1))};
     if (step.condition_steps) {
-      writer.push(block(*step.condition_steps));
+      out.push_back(block(*step.condition_steps));
       body.push_back(block(*step.condition_steps));
     }
-    writer.push(loop::while_loop(running, loop::block(std::move(body))));
+    out.push_back(loop::while_loop(running, loop::block(std::move(body))));
   }
 
-  void emit(const StackStep& step, BlockWriter& writer) {
+  void emit(const StackStep& step, std::vector<Stmt>& out) {
     const Leaf& from = step.from;
-    auto row = std::make_shared<loop::BufferNode>(*view({step.to.storage, from.shape, step.to.dtype, step.to.offset}));
-    const Dim row_bytes = product(from.shape) * Dim(static_cast<int64_t>(from.dtype.bytes()));
-    row->base_offset = row->base_offset + scalar(step.counter) * loop::to_expr(row_bytes);
-    writer.push(copy_call(base_address(from), loop::address(row, std::vector<Expr>(from.shape.size(), Expr(0)))));
+    const Expr row_bytes = value_of(bytes_of(from.shape, from.dtype));
+    const Expr begin = scalar(step.counter) * row_bytes;
+    if (step.row_bytes) {
+      const Expr place = late_place(*step.row_bytes);
+      out.push_back(loop::if_then(scalar(step.counter) == Expr(0), loop::store(results_, {place}, row_bytes)));
+      out.push_back(loop::if_then(loop::load(results_, {place}) != row_bytes,
+                                  loop::evaluate(loop::extern_call(kRowsDiffer, {}))));
+    }
+    if (step.grow) out.push_back(reserve(step.to.storage, begin + row_bytes, true));
+    out.push_back(copy_call(base_address(from),
+                            base_address({step.to.storage, from.shape, step.to.dtype, step.to.offset}, begin)));
   }
 
-  void emit(const BindStep& step, BlockWriter& writer) {
-    loop::Var symbol = loop::symbol_var(step.symbol);
-    auto found = std::find(program_.late_symbols.begin(), program_.late_symbols.end(), step.symbol);
-    Expr value = loop::max(loop::cast(scalar(step.value), dtype::int64_), Expr(0));
-    writer.bind(symbol, value);
-    writer.push(loop::store(results_, {Expr(static_cast<int64_t>(found - program_.late_symbols.begin()))}, symbol));
+  // All values are read before the first symbol changes.
+  void emit(const BindStep& step, std::vector<Stmt>& out) {
+    std::vector<loop::Var> values;
+    std::vector<Stmt> stores;
+    for (const BindStep::Binding& binding : step.bindings) {
+      values.push_back(loop::Var(binding.symbol + ".value"));
+      stores.push_back(loop::store(results_, {late_place(binding.symbol)}, values.back()));
+    }
+    Stmt body = loop::block(std::move(stores));
+    for (size_t i = values.size(); i-- > 0;) {
+      const auto& value = step.bindings[i].value;
+      const Leaf* leaf = std::get_if<Leaf>(&value);
+      body = loop::let(
+          values[i],
+          leaf ? loop::max(loop::cast(scalar(*leaf), dtype::int64_), Expr(0)) : value_of(std::get<Dim>(value)),
+          std::move(body));
+    }
+    out.push_back(std::move(body));
   }
 
-  void emit(const AllocateStep& step, BlockWriter& writer) {
-    Buffer buffer = loop::make_buffer(fmt::format("dynamic{}", step.storage), dtype::uint8_,
-                                      {loop::to_expr(storages_[step.storage].bytes)}, loop::Scope::Scratch);
-    dynamic_[step.storage] = buffer;
-    writer.allocate(buffer);
+  void emit(const AllocateStep& step, std::vector<Stmt>& out) {
+    out.push_back(reserve(step.storage, value_of(step.bytes), false));
+  }
+
+  void emit(const GiveStep& step, std::vector<Stmt>& out) {
+    out.push_back(loop::evaluate(loop::extern_call("give_output", {Expr(step.output), base_address(step.value)})));
+  }
+
+  Stmt reserve(int storage, Expr bytes, bool keep) {
+    return loop::evaluate(loop::extern_call(
+        "reserve", {loop::address(results_, {slot_place(storage)}), std::move(bytes), Expr(keep ? 1 : 0)}));
   }
 
   std::vector<Storage> storages_;
@@ -412,7 +457,8 @@ class MainBuilder {
   std::vector<Buffer> inputs_, outputs_;
   Buffer constants_, arena_, results_;
   std::vector<loop::Var> scalars_;
-  std::map<int, Buffer> dynamic_;
+  std::vector<int> slots_;  // of Dynamic storages
+  std::map<const loop::VarNode*, Expr> late_values_;
   std::set<int> has_pieces_;  // storages of which others are pieces
 };
 

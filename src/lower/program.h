@@ -17,8 +17,9 @@ namespace treadle::lower {
 struct Port {
   std::string name;
   DType dtype;
-  Shape shape;  // of an output with a data-dependent extent: with that symbol
-  Shape bound;  // upper bound of `shape`, without data-dependent symbols
+  Shape shape;          // of an output with a data-dependent extent: with that symbol
+  Shape bound;          // upper bound of `shape`
+  bool bounded = true;  // `bound` has no data-dependent symbol; else main gives the output's memory
 };
 
 struct KernelInfo {
@@ -28,8 +29,8 @@ struct KernelInfo {
   std::optional<int64_t> operations;  // floating-point operations of one call; nullopt: depends on symbols
 };
 
-// Buffers of `main`: inputs, outputs, constants, then the arena (uint8, `arena` bytes) and, if there are late symbols,
-// an int64 buffer that receives their values. Its scalars: `symbols`.
+// Buffers of `main`: inputs, outputs (empty when not bounded), constants, then the arena (uint8, `arena` bytes) and an
+// int64 buffer for the late symbols' values and the slots. Its scalars: `symbols`, and the bounds of the late ones.
 struct Program {
   std::vector<loop::Function> kernels;  // each once; structurally different from one another
   loop::Function main;
@@ -39,6 +40,7 @@ struct Program {
   std::vector<std::string> symbols;       // bound by the inputs' shapes
   std::vector<std::string> late_symbols;  // bound while running
   Dim arena;
+  int slots = 0;  // for memory whose size is known only while running: pointers behind the late symbols' values
   std::vector<KernelInfo> calls;  // one per kernel call of main, by profile number
 };
 

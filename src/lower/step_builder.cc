@@ -9,10 +9,6 @@
 namespace treadle::lower {
 namespace {
 
-constexpr int kMaxDepth = 200;  // of nested If and Loop
-
-Dim bytes_of(const Shape& shape, DType dtype) { return product(shape) * Dim(static_cast<int64_t>(dtype.bytes())); }
-
 // The parameter whose memory, seen with another shape, is the function's result; -1 when elements move.
 int alias_of(const ir::Function& function) {
   const ir::Expr* expr = &function.body;
@@ -52,6 +48,8 @@ std::string node_name(const ir::Expr& expr) { return expr->span ? to_string(expr
 
 }  // namespace
 
+Dim bytes_of(const Shape& shape, DType dtype) { return product(shape) * Dim(static_cast<int64_t>(dtype.bytes())); }
+
 KernelTable::Call KernelTable::add(const loop::Function& scheduled) {
   schedule::Abstracted abstracted = schedule::abstract_constants(scheduled);
   const uint64_t hash = loop::structural_hash(abstracted.function);
@@ -78,7 +76,9 @@ Steps StepBuilder::build(const ir::Function& main, Program& program) {
 }
 
 Port StepBuilder::make_port(std::string name, const TensorType& type) const {
-  return {std::move(name), type.dtype, type.shape, upper_bound(type.shape)};
+  Port port{std::move(name), type.dtype, type.shape, upper_bound(type.shape)};
+  port.bounded = std::none_of(port.bound.begin(), port.bound.end(), [&](const Dim& dim) { return has_late(dim); });
+  return port;
 }
 
 void StepBuilder::bind_inputs(const ir::Function& main) {
@@ -114,13 +114,11 @@ void StepBuilder::bind_outputs(const ir::Function& main, const Leaves& results, 
     const Leaf& result = results[i];
     program_->outputs.push_back(
         make_port(i < names.size() ? names[i] : fmt::format("output{}", i), TensorType(result.shape, result.dtype)));
-    for (const Dim& dim : program_->outputs.back().bound) {
-      for (const std::string& symbol : dim.symbols()) {
-        if (std::find(program_->symbols.begin(), program_->symbols.end(), symbol) == program_->symbols.end()) {
-          fail(ErrorCode::CodegenUnsupported, "output {} has shape {}, whose extent {} has no bound before running", i,
-               to_string(result.shape), symbol);
-        }
-      }
+    if (!program_->outputs.back().bounded) {
+      ++position_;
+      use(result);
+      steps.push_back({GiveStep{static_cast<int>(i), result}});
+      continue;
     }
     Storage& storage = storages_[result.storage];
     // What is computed once, for this output only, is computed in place; everything else is copied.
@@ -140,15 +138,6 @@ void StepBuilder::bind_outputs(const ir::Function& main, const Leaves& results, 
 
 void StepBuilder::set_value(const ir::Expr& expr, Leaves leaves) {
   if (values_.insert_or_assign(expr.get(), std::move(leaves)).second) insertions_.push_back(expr.get());
-}
-
-StepBuilder::Leaves StepBuilder::convert_scope(const ir::Expr& root, Steps& steps) {
-  if (++depth_ > kMaxDepth) fail(ErrorCode::Limit, "control flow is nested deeper than {}", kMaxDepth);
-  const size_t mark = insertions_.size();
-  Leaves result = convert_graph(root, steps);
-  for (; insertions_.size() > mark; insertions_.pop_back()) values_.erase(insertions_.back());
-  --depth_;
-  return result;
 }
 
 StepBuilder::Leaves StepBuilder::convert_graph(const ir::Expr& root, Steps& steps) {
@@ -376,7 +365,7 @@ StepBuilder::Leaves StepBuilder::convert_runtime(const ir::Function& function, c
       }
     }
   }
-  for (const std::string& symbol : step.kernel.result_symbols) program_->late_symbols.push_back(symbol);
+  for (const std::string& symbol : step.kernel.result_symbols) add_late(symbol);
   ++position_;
   step.call = add_call({call.op()->name, node_name(function.body), "runtime:" + step.kernel.kernel, std::nullopt});
   Leaves outputs = new_leaves(function.body.type(), steps);
@@ -385,125 +374,6 @@ StepBuilder::Leaves StepBuilder::convert_runtime(const ir::Function& function, c
   use(step.outputs);
   steps.push_back({std::move(step)});
   return outputs;
-}
-
-StepBuilder::Leaves StepBuilder::call_function(const ir::Function& function, const Leaves& args, Steps& steps) {
-  if (++depth_ > kMaxDepth) fail(ErrorCode::Limit, "function calls are nested deeper than {}", kMaxDepth);
-  const size_t mark = insertions_.size();
-  size_t offset = 0;
-  for (const ir::Expr& param : function.params) {
-    const size_t count = flatten(param.type()).size();
-    set_value(param, Leaves(args.begin() + offset, args.begin() + offset + count));
-    offset += count;
-  }
-  Leaves result = convert_graph(function.body, steps);
-  for (; insertions_.size() > mark; insertions_.pop_back()) values_.erase(insertions_.back());
-  --depth_;
-  return result;
-}
-
-StepBuilder::Leaves StepBuilder::convert_if(const ir::If& expr, Steps& steps) {
-  IfStep step;
-  step.condition = values_.at(expr.condition.get()).at(0);
-  ++position_;
-  use(step.condition);
-  Leaves result = new_leaves(expr.type, steps);
-  step.then_steps = std::make_shared<Steps>();
-  step.else_steps = std::make_shared<Steps>();
-  copy(convert_scope(expr.then_branch, *step.then_steps), result, *step.then_steps);
-  copy(convert_scope(expr.else_branch, *step.else_steps), result, *step.else_steps);
-  steps.push_back({std::move(step)});
-  return result;
-}
-
-StepBuilder::Leaves StepBuilder::convert_loop(const ir::Loop& expr, Steps& steps) {
-  const auto& body = *expr.body.as<ir::Function>();
-  const Leaves initial = values_of(expr.initial);
-  LoopStep step;
-  ++position_;
-  const int start = position_;
-  step.counter = new_leaf({}, dtype::int64_, steps);
-  copy({constant(Tensor::scalar(dtype::int64_, 0))}, {step.counter}, steps);
-  if (expr.trip_count.defined()) step.trip_count = values_.at(expr.trip_count.get()).at(0);
-
-  // Carried values get memory of their own, which each iteration overwrites at its end.
-  Leaves carried;
-  for (const Leaf& leaf : initial) carried.push_back(new_leaf(leaf.shape, leaf.dtype, steps));
-  copy(initial, carried, steps);
-  std::vector<const TensorType*> result_types = flatten(expr.type);
-  Leaves stacked;
-  std::vector<std::string> counted;  // extents that are the number of iterations done
-  for (size_t i = carried.size(); i < result_types.size(); ++i) {
-    const TensorType& type = *result_types[i];
-    const std::optional<std::string> rows = type.shape[0].as_symbol();
-    const bool known =
-        !rows || std::find(program_->symbols.begin(), program_->symbols.end(), *rows) != program_->symbols.end() ||
-        late_bounds_.count(*rows);
-    const auto* trips = expr.trip_count.as<ir::Constant>();
-    if (!known && expr.condition.defined() && trips) {
-      // At most so many rows; how many is known when the loop ends.
-      late_bounds_[*rows] = Dim(std::max<int64_t>(trips->value.int_at(0), 0));
-      program_->late_symbols.push_back(*rows);
-      counted.push_back(*rows);
-      stacked.push_back(new_leaf(type.shape, type.dtype, steps));
-      continue;
-    }
-    if (!known) {
-      if (!step.trip_count || expr.condition.defined()) {
-        fail(ErrorCode::CodegenUnsupported,
-             "a loop stacks values, but its number of iterations has no bound before it runs");
-      }
-      if (std::find(program_->late_symbols.begin(), program_->late_symbols.end(), *rows) ==
-          program_->late_symbols.end()) {
-        program_->late_symbols.push_back(*rows);
-        steps.push_back({BindStep{*rows, *step.trip_count}});
-      }
-    }
-    stacked.push_back(new_leaf(type.shape, type.dtype, steps));
-  }
-
-  Leaves args = {step.counter};
-  args.insert(args.end(), carried.begin(), carried.end());
-  if (expr.condition.defined()) {
-    step.condition = new_leaf({}, dtype::bool_, steps);
-    step.condition_steps = std::make_shared<Steps>();
-    Leaves value = call_function(*expr.condition.as<ir::Function>(), args, *step.condition_steps);
-    copy(value, {*step.condition}, *step.condition_steps);
-  }
-  step.body = std::make_shared<Steps>();
-  Leaves results = call_function(body, args, *step.body);
-  for (size_t i = 0; i < stacked.size(); ++i) {
-    ++position_;
-    const Leaf& from = results[carried.size() + i];
-    use({from, stacked[i], step.counter});
-    step.body->push_back({StackStep{from, stacked[i], step.counter}});
-  }
-  // Two steps, since a result may be another carried value: all are saved before the first is overwritten.
-  Leaves next(results.begin(), results.begin() + carried.size());
-  Leaves saved;
-  for (const Leaf& leaf : next) {
-    const bool is_carried =
-        std::any_of(carried.begin(), carried.end(), [&](const Leaf& c) { return c.storage == leaf.storage; });
-    saved.push_back(is_carried ? new_leaf(leaf.shape, leaf.dtype, *step.body) : leaf);
-    if (is_carried) copy({leaf}, {saved.back()}, *step.body);
-  }
-  copy(saved, carried, *step.body);
-
-  ++position_;
-  use(carried);
-  use(stacked);
-  use(step.counter);
-  if (step.condition) use(*step.condition);
-  if (step.trip_count) use(*step.trip_count);
-  // Whatever the loop reads from outside must outlive its last iteration.
-  for (Storage& storage : storages_) {
-    if (storage.first < start && storage.last >= start) storage.last = position_;
-  }
-  const Leaf counter = step.counter;
-  steps.push_back({std::move(step)});
-  for (const std::string& rows : counted) steps.push_back({BindStep{rows, counter}});
-  carried.insert(carried.end(), stacked.begin(), stacked.end());
-  return carried;
 }
 
 Leaf StepBuilder::constant(const Tensor& value) {
@@ -519,19 +389,24 @@ Leaf StepBuilder::constant(const Tensor& value) {
 }
 
 Leaf StepBuilder::new_leaf(const Shape& shape, DType dtype, Steps& steps) {
+  const Leaf leaf = unallocated_leaf(shape, dtype);
+  allocate(leaf, steps);
+  return leaf;
+}
+
+Leaf StepBuilder::unallocated_leaf(const Shape& shape, DType dtype) {
   Storage storage;
   storage.bytes = bytes_of(upper_bound(shape), dtype);
   storage.first = storage.last = position_;
-  const int id = static_cast<int>(storages_.size());
   // Without a bound the size is known only when what binds the symbol has run, so the memory cannot be planned ahead.
-  const std::set<std::string> symbols = storage.bytes.symbols();
-  const std::vector<std::string>& late = program_->late_symbols;
-  if (std::any_of(late.begin(), late.end(), [&](const std::string& name) { return symbols.count(name) > 0; })) {
-    storage.kind = Storage::Kind::Dynamic;
-    steps.push_back({AllocateStep{id}});
-  }
+  if (has_late(storage.bytes)) storage.kind = Storage::Kind::Dynamic;
   storages_.push_back(storage);
-  return {id, shape, dtype, 0};
+  return {static_cast<int>(storages_.size()) - 1, shape, dtype, 0};
+}
+
+void StepBuilder::allocate(const Leaf& leaf, Steps& steps) {
+  const Storage& storage = storages_[leaf.storage];
+  if (storage.kind == Storage::Kind::Dynamic) steps.push_back({AllocateStep{leaf.storage, storage.bytes}});
 }
 
 StepBuilder::Leaves StepBuilder::new_leaves(const Type& type, Steps& steps) {
@@ -554,6 +429,16 @@ void StepBuilder::use(const Leaf& leaf) { storages_[leaf.storage].last = positio
 
 void StepBuilder::use(const Leaves& leaves) {
   for (const Leaf& leaf : leaves) use(leaf);
+}
+
+void StepBuilder::add_late(const std::string& symbol) {
+  if (late_.insert(symbol).second) program_->late_symbols.push_back(symbol);
+}
+
+bool StepBuilder::has_late(const Dim& dim) const {
+  if (dim.is_const()) return false;
+  const std::set<std::string> symbols = dim.symbols();
+  return !std::includes(program_->symbols.begin(), program_->symbols.end(), symbols.begin(), symbols.end());
 }
 
 Dim StepBuilder::upper_bound(const Dim& dim) const { return late_bounds_.empty() ? dim : dim.substitute(late_bounds_); }

@@ -56,18 +56,35 @@ class StepBuilder {
   std::optional<Leaves> convert_pieces(const ir::Function& function, const Leaves& inputs, Steps& steps);
   Leaves convert_if(const ir::If& expr, Steps& steps);
   Leaves convert_loop(const ir::Loop& expr, Steps& steps);
+  Leaves carry(const ir::Loop& expr, const Leaves& initial, Steps& steps);
+  struct Stacks {
+    Leaves leaves;
+    std::vector<bool> counted;  // the number of rows is known when the loop ends
+  };
+  Stacks new_stacks(const ir::Loop& expr, const LoopStep& loop, Steps& steps);
+  void stack(const Leaves& values, const Leaves& stacks, size_t late_before, LoopStep& loop, BindStep& before);
+  void next_iteration(const Leaves& results, const Leaves& carried, Steps& steps);
   Leaves call_function(const ir::Function& function, const Leaves& args, Steps& steps);
   Leaf constant(const Tensor& value);
   Leaves values_of(const std::vector<ir::Expr>& exprs) const;
 
   // Memory for a value that the next step of `steps` makes.
   Leaf new_leaf(const Shape& shape, DType dtype, Steps& steps);
+  // In two parts, for a size that is known only later: in `steps` of `allocate`.
+  Leaf unallocated_leaf(const Shape& shape, DType dtype);
+  void allocate(const Leaf& leaf, Steps& steps);
   Leaves new_leaves(const Type& type, Steps& steps);
   void set_value(const ir::Expr& expr, Leaves leaves);
   void copy(const Leaves& from, const Leaves& to, Steps& steps);
   // Records that the current step reads or writes the leaf.
   void use(const Leaf& leaf);
   void use(const Leaves& leaves);
+  void add_late(const std::string& symbol);
+  std::string new_late();
+  // Whether only running the program tells the extent: it is none over the inputs' symbols.
+  bool has_late(const Dim& dim) const;
+  // Gives the late symbols of `shape` the extents of `values`.
+  void match(const Shape& shape, const Shape& values, BindStep& step);
   Dim upper_bound(const Dim& dim) const;
   Shape upper_bound(const Shape& shape) const;
   int add_call(KernelInfo info);
@@ -80,6 +97,7 @@ class StepBuilder {
   std::unordered_map<const ir::ExprNode*, Leaves> values_;
   std::vector<const ir::ExprNode*> insertions_;  // keys of values_ in order, to undo a scope
   std::map<const void*, int> constant_storage_;  // by the address of the data
+  std::set<std::string> late_;                   // the program's late symbols
   std::map<std::string, Dim> late_bounds_;       // upper bounds of late symbols, in symbols of the inputs
   int position_ = 0;                             // of the step that is being recorded
   int depth_ = 0;                                // of scopes

@@ -17,11 +17,12 @@ namespace treadle::lower {
 
 // A piece of memory that values live in.
 struct Storage {
+  // Dynamic: its size is known only while running, so it is reserved then.
   enum class Kind { Input, Output, Constant, Arena, Dynamic };
   Kind kind = Kind::Arena;
   int index = -1;  // of the input, output or constant
   Dim bytes;
-  int first = 0, last = 0;  // steps between which an Arena buffer is alive
+  int first = 0, last = 0;  // steps between which an Arena or Dynamic buffer is alive
   int parent = -1;          // an Arena buffer that is a piece of another storage, from `offset` bytes on
   Dim offset;
 };
@@ -33,6 +34,8 @@ struct Leaf {
   DType dtype;
   Dim offset;  // bytes from the start of the storage
 };
+
+Dim bytes_of(const Shape& shape, DType dtype);
 
 struct Step;
 using Steps = std::vector<Step>;
@@ -80,21 +83,35 @@ struct LoopStep {
 // Copies one iteration's value into row `counter` of the stacked output.
 struct StackStep {
   Leaf from, to, counter;
+  bool grow = false;                     // the output's memory grows with each row
+  std::optional<std::string> row_bytes;  // a late symbol that holds the size of a row, which must stay what it is
 };
 
-// Binds a late symbol to the value of an int64 scalar.
+// Binds late symbols, all at once: to an extent, or to the value of an integer scalar (a negative one counts as 0).
 struct BindStep {
-  std::string symbol;
+  struct Binding {
+    std::string symbol;
+    std::variant<Leaf, Dim> value;
+  };
+  std::vector<Binding> bindings;
+};
+
+// A Dynamic storage gets memory.
+struct AllocateStep {
+  int storage;
+  Dim bytes;
+};
+
+// The value of an output that has no bound.
+struct GiveStep {
+  int output;
   Leaf value;
 };
 
-// A Dynamic storage begins to exist: its size is known only now.
-struct AllocateStep {
-  int storage;
-};
-
 struct Step {
-  std::variant<KernelStep, RuntimeStep, CopyStep, JoinStep, IfStep, LoopStep, StackStep, BindStep, AllocateStep> what;
+  std::variant<KernelStep, RuntimeStep, CopyStep, JoinStep, IfStep, LoopStep, StackStep, BindStep, AllocateStep,
+               GiveStep>
+      what;
 };
 
 }  // namespace treadle::lower

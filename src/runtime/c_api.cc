@@ -147,6 +147,11 @@ struct Allocation {
   Allocation() = default;
   Allocation(Allocation&& other) noexcept
       : data(std::exchange(other.data, nullptr)), shape(std::exchange(other.shape, nullptr)) {}
+  Allocation& operator=(Allocation&& other) noexcept {
+    std::swap(data, other.data);
+    std::swap(shape, other.shape);
+    return *this;
+  }
   ~Allocation() {
     std::free(data);
     std::free(shape);
@@ -204,6 +209,7 @@ void run(treadle_model& model, const treadle_tensor* inputs, size_t num_inputs, 
   const bool any_null = std::any_of(outputs, outputs + num_outputs, [](const treadle_tensor& t) { return !t.data; });
   std::vector<std::vector<int64_t>> shapes;
   if (any_null) shapes = model.session.output_shapes(refs);
+  std::vector<treadle::Tensor> values(shapes.size());  // of outputs whose size is known only now
   std::vector<Allocation> allocations;
   allocations.reserve(any_null ? num_outputs : 0);
   buffers.clear();
@@ -217,13 +223,19 @@ void run(treadle_model& model, const treadle_tensor* inputs, size_t num_inputs, 
       continue;
     }
     const DType dtype = model.outputs[i].info->dtype;
-    allocations.push_back(allocate(shapes[i], dtype));
-    buffers.push_back({allocations[i].data, allocations[i].shape, static_cast<int32_t>(shapes[i].size()), dtype});
+    const bool known = std::find(shapes[i].begin(), shapes[i].end(), treadle::kUnbounded) == shapes[i].end();
+    allocations.push_back(known ? allocate(shapes[i], dtype) : Allocation());
+    buffers.push_back({allocations[i].data, known ? allocations[i].shape : shapes[i].data(),
+                       static_cast<int32_t>(shapes[i].size()), dtype, &values[i]});
   }
   treadle::RunOptions options;
   options.max_threads = model.max_threads.load(std::memory_order_relaxed);
   model.session.run(refs, buffers, options);
   for (size_t i = 0; i < allocations.size(); ++i) {
+    if (i < values.size() && values[i].defined()) {
+      allocations[i] = allocate(values[i].shape(), values[i].dtype());
+      std::memcpy(allocations[i].data, values[i].data(), values[i].bytes());
+    }
     if (!allocations[i].data) continue;
     outputs[i] = {std::exchange(allocations[i].data, nullptr),  1,       0, buffers[i].rank, c_dtype(buffers[i].dtype),
                   std::exchange(allocations[i].shape, nullptr), nullptr, 0};

@@ -59,6 +59,30 @@ TEST_F(CApi, AllocatesOutputs) {
   treadle_tensor_release(&output);
 }
 
+// An output whose size nobody knows before the run comes from the library; memory for it cannot be given.
+TEST_F(CApi, GivesOutputsWithoutBound) {
+  treadle_model* model = nullptr;
+  ASSERT_EQ(treadle_model_load(TREADLE_TEST_MODEL_UNBOUNDED, &model), TREADLE_OK) << treadle_last_error();
+  int64_t bound = 0;
+  ASSERT_EQ(treadle_output_shape(model, &input_, 1, 0, &bound), TREADLE_OK);
+  EXPECT_EQ(bound, -1);
+  for (const int64_t count : {3, 0, 1000, 2}) {
+    x_[0] = static_cast<float>(count);
+    treadle_tensor output{};
+    ASSERT_EQ(treadle_run(model, &input_, 1, &output, 1), TREADLE_OK) << treadle_last_error();
+    ASSERT_EQ(output.ndim, 1);
+    ASSERT_EQ(output.shape[0], count);
+    for (int64_t i = 0; i < count; ++i) EXPECT_EQ(static_cast<float*>(output.data)[i], x_[0]);
+    treadle_tensor_release(&output);
+  }
+  float y[3];
+  int64_t shape[1] = {3};
+  treadle_tensor output = tensor_of(y, shape);
+  EXPECT_EQ(treadle_run(model, &input_, 1, &output, 1), TREADLE_INVALID_ARGUMENT);
+  EXPECT_THAT(treadle_last_error(), HasSubstr("known only when the model has run"));
+  treadle_model_release(model);
+}
+
 TEST_F(CApi, WritesIntoMemoryOfTheCaller) {
   int64_t shape[1];
   ASSERT_EQ(treadle_output_shape(model_, &input_, 1, 0, shape), TREADLE_OK);

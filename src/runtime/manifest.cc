@@ -9,6 +9,8 @@
 namespace treadle {
 namespace {
 
+constexpr int64_t kMaxSlots = 1 << 24;
+
 using Json = nlohmann::ordered_json;
 
 Json tensor_json(const Manifest::TensorInfo& info) {
@@ -53,6 +55,9 @@ Manifest read_manifest(const Json& json) {
   manifest.constants_file = json.value("constants_file", "");
   manifest.constants_hash = std::stoull(json.value("constants_hash", "0"), nullptr, 16);
   manifest.arena_bytes = json.at("arena_bytes");
+  manifest.slots = json.value("slots", int64_t{0});
+  if (manifest.slots < 0 || manifest.slots > kMaxSlots)
+    fail(ErrorCode::ArtifactInvalid, "the manifest asks for {} slots", manifest.slots);
   for (const Json& item : json.at("kernels")) {
     manifest.kernels.push_back({item.at("name"), item.at("source"), item.at("flops")});
   }
@@ -89,6 +94,7 @@ std::string to_json(const Manifest& manifest) {
     json["constants_hash"] = fmt::format("{:016x}", manifest.constants_hash);
   }
   json["arena_bytes"] = manifest.arena_bytes;
+  if (manifest.slots) json["slots"] = manifest.slots;
   json["kernels"] = Json::array();
   for (const Manifest::Kernel& kernel : manifest.kernels) {
     json["kernels"].push_back({{"name", kernel.name}, {"source", kernel.source}, {"flops", kernel.flops}});

@@ -11,7 +11,8 @@
 //   One with
 //            `bound` depends on data: its scalar is that upper bound; main writes the true value to results[k], k
 //            counting only such symbols, and writes the outputs densely with the true extents into buffers that have
-//            room for the bounds.
+//            room for the bounds. An output with a symbol that has no bound has no buffer (null): main gives it with
+//            ctx->give_output. Behind the symbols' values `results` has `slots` null pointers for ctx->reserve.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@
 
 namespace treadle {
 
-// The bound of a symbol whose value nobody outside asks for; it may never get one.
+// The bound of a symbol that is bound while running, and for which nothing is known before; it may never get a value.
 inline constexpr const char* kInternalSymbol = "-";
 
 struct Manifest {
@@ -34,8 +35,7 @@ struct Manifest {
   };
   struct Symbol {
     std::string name;
-    // Empty: bound by the inputs; kInternalSymbol: bound while running, and no output has it; else an extent over
-    // symbols before this one.
+    // Empty: bound by the inputs; kInternalSymbol; else an extent over symbols before this one.
     std::string bound;
   };
   struct Constant {
@@ -59,7 +59,8 @@ struct Manifest {
   int64_t constants_bytes = 0;
   std::string constants_file;     // a file beside the artifact; empty: inside the artifact
   uint64_t constants_hash = 0;    // hash_bytes of that file; 0 when inside
-  std::string arena_bytes = "0";  // an extent; main may ask for more with ctx->allocate
+  std::string arena_bytes = "0";  // an extent; main may ask for more with ctx->reserve
+  int64_t slots = 0;              // for ctx->reserve, behind the values of symbols in the results
   std::vector<Kernel> kernels;    // in the numbering of ctx->profile
 };
 

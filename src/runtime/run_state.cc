@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
+
+#include <fmt/format.h>
 
 #include "runtime/kernels/kernels.h"
 #include "runtime/thread_pool.h"
@@ -17,6 +20,8 @@ RunState::RunState() {
   context_.release = release;
   context_.runtime_kernel = [](TreadleContext*, const char* name) { return find_runtime_kernel(name); };
   context_.fail = fail;
+  context_.reserve = reserve;
+  context_.give_output = give_output;
 }
 
 RunState::~RunState() {
@@ -30,6 +35,7 @@ void RunState::begin(int max_threads, std::vector<KernelTime>* profile_times) {
   if (profile_) kernel_starts_.resize(profile_->size());
   context_.profile = profile_ ? profile : nullptr;
   message_.clear();
+  given.clear();
 }
 
 void RunState::end() {
@@ -98,6 +104,52 @@ void RunState::release(TreadleContext* context, void* memory) noexcept {
   std::lock_guard lock(state.mutex_);
   for (Block& block : state.blocks_) {
     if (block.data == memory) block.in_use = false;
+  }
+}
+
+int32_t RunState::reserve(TreadleContext* context, void** slot, int64_t bytes, int32_t keep) noexcept {
+  RunState& state = of(context);
+  int64_t room = 0;
+  if (*slot) {
+    std::lock_guard lock(state.mutex_);
+    for (const Block& block : state.blocks_) {
+      if (block.data == *slot) room = static_cast<int64_t>(block.bytes);
+    }
+    if (bytes <= room) return 0;
+  }
+  void* larger = allocate(context, keep ? std::max(bytes, room + room / 2) : bytes);
+  if (!larger) return fail(context, fmt::format("no memory for a value of {} bytes", bytes).c_str());
+  if (*slot) {
+    if (keep) std::memcpy(larger, *slot, static_cast<size_t>(room));
+    release(context, *slot);
+  }
+  *slot = larger;
+  return 0;
+}
+
+// The value as a tensor that outlives the run.
+Tensor RunState::take(const TreadleTensorRef& value) {
+  const DType dtype{static_cast<TypeCode>(value.type_code), value.bits};
+  std::vector<int64_t> shape(value.shape, value.shape + value.rank);
+  std::lock_guard lock(mutex_);
+  for (Block& block : blocks_) {
+    if (!block.in_use || block.data != value.data) continue;
+    std::shared_ptr<const void> owner(block.data, [](const void* data) { std::free(const_cast<void*>(data)); });
+    block = blocks_.back();
+    blocks_.pop_back();
+    return Tensor(dtype, std::move(shape), value.data, std::move(owner));
+  }
+  return Tensor(dtype, std::move(shape), value.data, nullptr).clone();
+}
+
+int32_t RunState::give_output(TreadleContext* context, int32_t output, const TreadleTensorRef* value) noexcept {
+  RunState& state = of(context);
+  try {
+    if (state.given.size() <= static_cast<size_t>(output)) state.given.resize(static_cast<size_t>(output) + 1);
+    state.given[static_cast<size_t>(output)] = state.take(*value);
+    return 0;
+  } catch (const std::exception& error) {
+    return fail(context, error.what());
   }
 }
 

@@ -41,6 +41,7 @@ class RunState {
   std::vector<void*> buffers;
   std::vector<int64_t> scalars;
   std::vector<int64_t> results;
+  std::vector<Tensor> given;  // by output: what compiled code gave; undefined for those that the caller made room for
 
  private:
   struct Block {
@@ -56,6 +57,9 @@ class RunState {
   static void release(TreadleContext* context, void* memory) noexcept;
   static int32_t fail(TreadleContext* context, const char* message) noexcept;
   static void profile(TreadleContext* context, int32_t kernel, int32_t begin) noexcept;
+  static int32_t reserve(TreadleContext* context, void** slot, int64_t bytes, int32_t keep) noexcept;
+  static int32_t give_output(TreadleContext* context, int32_t output, const TreadleTensorRef* value) noexcept;
+  Tensor take(const TreadleTensorRef& value);
 
   TreadleContext context_{};
   Tensor arena_;

@@ -70,7 +70,14 @@ std::vector<Session::Port> Session::parse_ports(const std::vector<Manifest::Tens
   std::vector<Port> ports;
   for (const Manifest::TensorInfo& info : infos) {
     Port port;
-    for (const std::string& text : info.shape) port.shape.push_back(Extent::parse(text, symbols_));
+    for (const std::string& text : info.shape) {
+      port.shape.push_back(Extent::parse(text, symbols_));
+      const std::vector<size_t> symbols = port.shape.back().symbols();
+      port.unbounded.push_back(std::any_of(symbols.begin(), symbols.end(), [&](size_t symbol) {
+        return manifest().symbols[symbol].bound == kInternalSymbol;
+      }));
+      port.any_unbounded = port.any_unbounded || port.unbounded.back();
+    }
     ports.push_back(std::move(port));
   }
   return ports;
@@ -166,6 +173,7 @@ void Session::bind(std::span<const TreadleTensorRef> inputs, std::vector<int64_t
 }
 
 int64_t Session::output_extent(size_t output, size_t axis, std::span<const int64_t> values) const {
+  if (outputs_[output].unbounded[axis]) return kUnbounded;
   const int64_t extent = outputs_[output].shape[axis].evaluate(values);
   if (extent < 0) {
     const Manifest::TensorInfo& info = manifest().outputs[output];
@@ -196,6 +204,12 @@ std::vector<int64_t> Session::kernel_flops(std::span<const TreadleTensorRef> inp
 void Session::check_output(size_t i, const OutputBuffer& output, std::span<const int64_t> values) const {
   const Manifest::TensorInfo& info = manifest().outputs[i];
   bool fits = output.dtype == info.dtype && static_cast<size_t>(output.rank) == info.shape.size();
+  if (outputs_[i].any_unbounded) {
+    if (fits && !output.data && output.value) return;
+    fail(ErrorCode::InvalidArgument,
+         "output \"{}\", {}: its size is known only when the model has run, so no memory can be given", info.name,
+         type_text(info));
+  }
   int64_t count = 1;
   for (size_t axis = 0; fits && axis < info.shape.size(); ++axis) {
     fits = output.shape[axis] == output_extent(i, axis, values);
@@ -227,10 +241,19 @@ void Session::run(std::span<const TreadleTensorRef> inputs, std::span<const Outp
   call_main(*state, inputs, outputs);
   if (bounds_.empty()) return;
   read_results(*state);
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    for (int32_t axis = 0; axis < outputs[i].rank; ++axis)
-      outputs[i].shape[axis] = output_extent(i, axis, state->scalars);
+  for (size_t i = 0; i < outputs.size(); ++i) read_output(*state, i, outputs[i]);
+}
+
+void Session::read_output(RunState& state, size_t i, const OutputBuffer& output) const {
+  if (!outputs_[i].any_unbounded) {
+    for (int32_t axis = 0; axis < output.rank; ++axis) output.shape[axis] = output_extent(i, axis, state.scalars);
+    return;
   }
+  if (i >= state.given.size() || !state.given[i].defined()) {
+    fail(ErrorCode::Internal, "model \"{}\" did not give output \"{}\"", manifest().name, manifest().outputs[i].name);
+  }
+  *output.value = std::move(state.given[i]);
+  std::copy(output.value->shape().begin(), output.value->shape().end(), output.shape);
 }
 
 void Session::call_main(RunState& state, std::span<const TreadleTensorRef> inputs,
@@ -240,7 +263,8 @@ void Session::call_main(RunState& state, std::span<const TreadleTensorRef> input
   for (const OutputBuffer& output : outputs) state.buffers.push_back(output.data);
   state.buffers.push_back(const_cast<void*>(executable_->constants()));
   state.buffers.push_back(state.arena(arena_bytes_.evaluate(state.scalars)));
-  state.results.assign(std::max<size_t>(bounds_.size(), 1), -1);
+  state.results.assign(std::max<size_t>(bounds_.size() + static_cast<size_t>(manifest().slots), 1), 0);
+  std::fill_n(state.results.begin(), bounds_.size(), -1);
   state.buffers.push_back(state.results.data());
   const int32_t code = executable_->main()(state.context(), state.buffers.data(), state.scalars.data());
   if (code == 0) return;
@@ -266,12 +290,13 @@ std::vector<Tensor> Session::run(const std::vector<Tensor>& inputs, const RunOpt
   std::vector<TreadleTensorRef> refs;
   for (const Tensor& input : inputs) refs.push_back(tensor_ref(input));
   std::vector<std::vector<int64_t>> shapes = output_shapes(refs);
-  std::vector<Tensor> outputs;
+  std::vector<Tensor> outputs(shapes.size());
   std::vector<OutputBuffer> buffers;
   for (size_t i = 0; i < shapes.size(); ++i) {
     const DType dtype = manifest().outputs[i].dtype;
-    outputs.emplace_back(dtype, shapes[i]);
-    buffers.push_back({outputs[i].data(), shapes[i].data(), static_cast<int32_t>(shapes[i].size()), dtype});
+    if (!outputs_[i].any_unbounded) outputs[i] = Tensor(dtype, shapes[i]);
+    buffers.push_back({outputs[i].defined() ? outputs[i].data() : nullptr, shapes[i].data(),
+                       static_cast<int32_t>(shapes[i].size()), dtype, &outputs[i]});
   }
   run(refs, buffers, options);
   for (size_t i = 0; i < outputs.size(); ++i) {

@@ -17,6 +17,9 @@
 
 namespace treadle {
 
+// The extent of an output's axis that is known only when the model has run, without a bound.
+inline constexpr int64_t kUnbounded = -1;
+
 struct RunOptions {
   int max_threads = 0;                         // 0: all of the pool
   std::vector<KernelTime>* profile = nullptr;  // one entry per kernel of the manifest (resized); times are added
@@ -29,6 +32,7 @@ struct OutputBuffer {
       shape;  // in: the extents for which there is room, as Session::output_shapes gives them; out: the true extents
   int32_t rank;
   DType dtype;
+  Tensor* value = nullptr;  // out: an output whose size nobody knows before the run; `data` is null then
 };
 
 // Thread safe: concurrent runs use separate memory, which is kept for the next runs. Results do not depend on the
@@ -54,7 +58,8 @@ class Session {
   void run(std::span<const TreadleTensorRef> inputs, std::span<const OutputBuffer> outputs,
            const RunOptions& options = {});
 
-  // Shapes of the outputs for these inputs; upper bounds where the extent depends on data. Errors: RuntimeInput.
+  // Shapes of the outputs for these inputs; upper bounds where the extent depends on data, kUnbounded where there is no
+  // bound. Errors: RuntimeInput.
   std::vector<std::vector<int64_t>> output_shapes(std::span<const TreadleTensorRef> inputs) const;
   // Floating-point operations of each kernel for these inputs, one call each; the bound where an extent depends on
   // data.
@@ -63,6 +68,8 @@ class Session {
  private:
   struct Port {  // an input or output
     std::vector<Extent> shape;
+    std::vector<bool> unbounded;  // per axis: the extent is known only when the model has run, without a bound
+    bool any_unbounded = false;
   };
   struct Binding {  // where a symbol's value comes from
     size_t symbol, input, axis;
@@ -77,6 +84,7 @@ class Session {
   void check_output(size_t i, const OutputBuffer& output, std::span<const int64_t> values) const;
   void call_main(RunState& state, std::span<const TreadleTensorRef> inputs, std::span<const OutputBuffer> outputs);
   void read_results(RunState& state) const;
+  void read_output(RunState& state, size_t i, const OutputBuffer& output) const;
   std::unique_ptr<RunState> take_state();
   void give_back(std::unique_ptr<RunState> state);
 

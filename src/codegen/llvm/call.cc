@@ -36,6 +36,8 @@ Value* FunctionEmitter::emit_extern(const loop::Extern& call) {
   if (const auto name = after("kernel:")) return call_kernel(*name, call);
   if (const auto name = after("runtime:")) return call_runtime(*name, call);
   if (call.name == "profile") return call_profile(call);
+  if (call.name == "reserve") return call_reserve(call);
+  if (call.name == "give_output") return call_give_output(call);
   if (const auto message = after("fail:")) return call_fail(*message);
   fail(ErrorCode::CodegenUnsupported, "extern call \"{}\"", call.name);
 }
@@ -142,6 +144,27 @@ Value* FunctionEmitter::call_fail(const std::string& message) {
   llvm::Type* pointer = b_.getPtrTy();
   auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {pointer, pointer}, false);
   return b_.CreateCall(type, context_callback(6), {frame_->context, string_constant(message)});
+}
+
+Value* FunctionEmitter::call_reserve(const loop::Extern& call) {
+  if (call.args.size() != 3) fail(ErrorCode::LoopInvalid, "extern call \"reserve\" wants a slot, bytes and keep");
+  Value* slot = emit_expr(call.args[0]);
+  Value* bytes = arith_.cast(emit_expr(call.args[1]), call.args[1].dtype(), dtype::int64_);
+  Value* keep = arith_.cast(emit_expr(call.args[2]), call.args[2].dtype(), dtype::int32_);
+  llvm::Type* pointer = b_.getPtrTy();
+  auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {pointer, pointer, b_.getInt64Ty(), b_.getInt32Ty()}, false);
+  return b_.CreateCall(type, context_callback(8), {frame_->context, slot, bytes, keep});
+}
+
+Value* FunctionEmitter::call_give_output(const loop::Extern& call) {
+  const auto* tensor = call.args.size() == 2 ? call.args[1].as<loop::Address>() : nullptr;
+  if (tensor == nullptr) fail(ErrorCode::LoopInvalid, "extern call \"give_output\" wants an output and its address");
+  Value* output = arith_.cast(emit_expr(call.args[0]), call.args[0].dtype(), dtype::int32_);
+  Value* area = call_words(kTensorWords + static_cast<int64_t>(tensor->buffer->shape.size()));
+  tensor_references(area, {tensor}, kTensorWords);
+  llvm::Type* pointer = b_.getPtrTy();
+  auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {pointer, b_.getInt32Ty(), pointer}, false);
+  return b_.CreateCall(type, context_callback(9), {frame_->context, output, area});
 }
 
 Value* FunctionEmitter::call_profile(const loop::Extern& call) {

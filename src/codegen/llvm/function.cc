@@ -26,7 +26,8 @@ namespace {
 static_assert(offsetof(TreadleContext, owner) == 8 && offsetof(TreadleContext, parallel_for) == 16 &&
               offsetof(TreadleContext, allocate) == 24 && offsetof(TreadleContext, release) == 32 &&
               offsetof(TreadleContext, runtime_kernel) == 40 && offsetof(TreadleContext, fail) == 48 &&
-              offsetof(TreadleContext, profile) == 56);
+              offsetof(TreadleContext, profile) == 56 && offsetof(TreadleContext, reserve) == 64 &&
+              offsetof(TreadleContext, give_output) == 72);
 
 // Scratch up to this size, and up to this sum in one function, lies on the stack.
 constexpr int64_t kStackBuffer = 64 << 10;

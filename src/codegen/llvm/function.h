@@ -105,6 +105,8 @@ class FunctionEmitter {
   Value* call_runtime(const std::string& name, const loop::Extern& call);
   Value* call_fail(const std::string& message);
   Value* call_profile(const loop::Extern& call);
+  Value* call_reserve(const loop::Extern& call);
+  Value* call_give_output(const loop::Extern& call);
   Value* call_words(int64_t count);  // room for `count` 8-byte words of one call
   Value* string_constant(const std::string& text);
   Value* tensor_references(Value* area, const std::vector<const loop::Address*>& tensors, int64_t shape_word);

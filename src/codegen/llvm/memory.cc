@@ -18,6 +18,11 @@ Value* FunctionEmitter::find_buffer(Frame& frame, const loop::Buffer& buffer) {
     Value* offset = buffer->base_offset.defined() ? emit_expr(buffer->base_offset) : b_.getInt64(0);
     return b_.CreateInBoundsGEP(b_.getInt8Ty(), base, offset, buffer->name);
   }
+  if (buffer->scope == loop::Scope::Pointer) {
+    Value* place =
+        b_.CreateInBoundsGEP(b_.getInt8Ty(), find_buffer(frame, buffer->base), emit_expr(buffer->base_offset));
+    return b_.CreateLoad(b_.getPtrTy(), place, buffer->name);
+  }
   if (frame.outer == nullptr)
     fail(ErrorCode::LoopInvalid, "buffer \"{}\" is not known in {}", buffer->name, source_.name);
   Value* outer = find_buffer(*frame.outer, buffer);

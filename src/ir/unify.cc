@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "type/assume.h"
 
 namespace treadle::ir {
 namespace {
@@ -91,20 +92,6 @@ void match_extents(const Type& param, const Type& arg, std::map<std::string, Dim
 
 [[noreturn]] void mismatch(const Type& a, const Type& b, const char* why) {
   fail(ErrorCode::TypeMismatch, "{} and {} {}", to_string(a), to_string(b), why);
-}
-
-// False when the two extents differ for all values of their symbols; an anonymous symbol (`?`) may equal anything.
-bool may_equal(const Dim& a, const Dim& b) {
-  if (a.is_const() && b.is_const()) return a.value() == b.value();
-  const auto anonymous = [](const Dim& dim) {
-    const std::optional<std::string> name = dim.as_symbol();
-    return name && name->starts_with('?');
-  };
-  if (anonymous(a) || anonymous(b)) return true;
-  const Dim difference = a - b;
-  if (difference.is_const()) return difference.value() == 0;
-  const std::optional<int64_t> low = difference.lower_bound(), high = difference.upper_bound();
-  return !(low && *low > 0) && !(high && *high < 0);
 }
 
 }  // namespace
@@ -255,7 +242,7 @@ void Unifier::unify_parts(const Type& a, const Type& b) {
       if (s->dtype != t->dtype) mismatch(a, b, "have different dtypes");
       if (s->shape.size() != t->shape.size()) mismatch(a, b, "have different ranks");
       for (size_t i = 0; i < s->shape.size(); ++i) {
-        if (!may_equal(s->shape[i], t->shape[i])) mismatch(a, b, "have different extents");
+        if (!assume_equal(s->shape[i], t->shape[i])) mismatch(a, b, "have different extents");
       }
       return;
     }

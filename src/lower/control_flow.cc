@@ -37,15 +37,24 @@ StepBuilder::Leaves StepBuilder::call_function(const ir::Function& function, con
   if (++depth_ > kMaxDepth) fail(ErrorCode::Limit, "function calls are nested deeper than {}", kMaxDepth);
   const size_t mark = insertions_.size();
   BindStep extents;
+  Steps checks;
   size_t offset = 0;
   for (const ir::Expr& param : function.params) {
     const std::vector<const TensorType*> types = flatten(param.type());
     Leaves leaves(args.begin() + offset, args.begin() + offset + types.size());
-    for (size_t i = 0; i < types.size(); ++i) match(types[i]->shape, leaves[i].shape, extents);
+    for (size_t i = 0; i < types.size(); ++i) {
+      match(types[i]->shape, leaves[i].shape, extents);
+      for (size_t axis = 0; axis < types[i]->shape.size(); ++axis) {
+        const Dim &wanted = types[i]->shape[axis], &given = leaves[i].shape[axis];
+        if (!wanted.as_symbol() && !(wanted == given))
+          check({Assumption::Kind::Equal, wanted, given}, "the argument of a function", checks);
+      }
+    }
     set_value(param, std::move(leaves));
     offset += types.size();
   }
   push(std::move(extents), steps);
+  steps.insert(steps.end(), checks.begin(), checks.end());
   Leaves result = convert_graph(function.body, steps);
   for (; insertions_.size() > mark; insertions_.pop_back()) values_.erase(insertions_.back());
   --depth_;

@@ -438,6 +438,26 @@ class MainBuilder {
     out.push_back(reserve(step.storage, value_of(step.bytes), false));
   }
 
+  void emit(const CheckStep& step, std::vector<Stmt>& out) {
+    const Expr a = value_of(step.assumption.a), b = value_of(step.assumption.b);
+    Expr holds;
+    switch (step.assumption.kind) {
+      case Assumption::Kind::Equal:
+        holds = a == b;
+        break;
+      case Assumption::Kind::AtMost:
+        holds = a <= b;
+        break;
+      case Assumption::Kind::Broadcast:
+        holds = a == b || (a == Expr(1) && Expr(1) <= b) || (b == Expr(1) && Expr(1) <= a);
+        break;
+      case Assumption::Kind::BroadcastTo:
+        holds = a == b || a == Expr(1);
+        break;
+    }
+    out.push_back(loop::if_then(!holds, loop::evaluate(loop::extern_call("fail:" + step.message, {}))));
+  }
+
   void emit(const GiveStep& step, std::vector<Stmt>& out) {
     out.push_back(loop::evaluate(loop::extern_call("give_output", {Expr(step.output), base_address(step.value)})));
   }

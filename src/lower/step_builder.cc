@@ -241,6 +241,7 @@ StepBuilder::Leaves StepBuilder::convert_call(const ir::Expr& expr, Steps& steps
          "a call of a function that is known only while running cannot be compiled: closures and recursion");
   Leaves inputs = values_of(call.args);
   if (!function->is_primitive()) return call_function(*function, inputs, steps);
+  check_assumptions(*function, steps);
   if (const int alias = alias_of(*function); alias >= 0) {
     size_t offset = 0;
     for (int i = 0; i < alias; ++i) offset += flatten(function->params[i].type()).size();
@@ -250,6 +251,55 @@ StepBuilder::Leaves StepBuilder::convert_call(const ir::Expr& expr, Steps& steps
   if (std::optional<Leaves> pieces = convert_pieces(*function, inputs, steps)) return *pieces;
   if (const ir::Call* op_call = runtime_call(*function)) return convert_runtime(*function, *op_call, inputs, steps);
   return convert_kernel(call.callee, inputs, steps);
+}
+
+void StepBuilder::check_assumptions(const ir::Function& function, Steps& steps) {
+  auto has_symbol = [](const Type& type) {
+    const std::vector<const TensorType*> tensors = flatten(type);
+    return std::any_of(tensors.begin(), tensors.end(), [](const TensorType* tensor) {
+      return std::any_of(tensor->shape.begin(), tensor->shape.end(), [](const Dim& dim) { return !dim.is_const(); });
+    });
+  };
+  ir::post_order(function.body, [&](const ir::Expr& expr) {
+    const auto* call = expr.as<ir::Call>();
+    if (!call || !call->op()) return;
+    std::vector<Type> types;
+    bool symbolic = has_symbol(call->type);
+    for (const ir::Expr& arg : call->args) {
+      types.push_back(arg.type());
+      symbolic = symbolic || has_symbol(types.back());
+    }
+    if (!symbolic) return;
+    AssumptionScope scope;
+    ir::infer_call(*call->op(), *call->attrs, types);
+    for (const TensorType* tensor : flatten(call->type)) {
+      for (const Dim& dim : tensor->shape) assume_at_most(0, dim);
+    }
+    const std::string where = node_name(expr).empty() ? call->op()->name : "node " + node_name(expr);
+    for (const Assumption& assumption : scope.assumptions()) check(assumption, where, steps);
+  });
+}
+
+void StepBuilder::check(const Assumption& assumption, const std::string& where, Steps& steps) {
+  const std::string a = to_string(assumption.a), b = to_string(assumption.b);
+  if (depth_ > 0 ? checked_.count(fmt::format("{} {} {}", static_cast<int>(assumption.kind), a, b)) > 0
+                 : !checked_.insert(fmt::format("{} {} {}", static_cast<int>(assumption.kind), a, b)).second)
+    return;
+  std::string message;
+  switch (assumption.kind) {
+    case Assumption::Kind::Equal:
+      message = fmt::format("{}: the extents {} and {} must be equal", where, a, b);
+      break;
+    case Assumption::Kind::AtMost:
+      message = assumption.a.is(0) ? fmt::format("{}: the extent {} is negative", where, b)
+                                   : fmt::format("{}: {} must be at most {}", where, a, b);
+      break;
+    case Assumption::Kind::Broadcast:
+    case Assumption::Kind::BroadcastTo:
+      message = fmt::format("{}: the extent {} does not broadcast to {}", where, a, b);
+      break;
+  }
+  steps.push_back({CheckStep{assumption, std::move(message)}});
 }
 
 int StepBuilder::add_call(KernelInfo info) {

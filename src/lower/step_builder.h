@@ -51,6 +51,9 @@ class StepBuilder {
   Leaves convert_scope(const ir::Expr& root, Steps& steps);
   Leaves convert(const ir::Expr& expr, Steps& steps);
   Leaves convert_call(const ir::Expr& expr, Steps& steps);
+  // Records checks of what the types of the function's calls assume of extents.
+  void check_assumptions(const ir::Function& function, Steps& steps);
+  void check(const Assumption& assumption, const std::string& where, Steps& steps);
   Leaves convert_kernel(const ir::Expr& function, const Leaves& inputs, Steps& steps);
   Leaves convert_runtime(const ir::Function& function, const ir::Call& call, const Leaves& inputs, Steps& steps);
   std::optional<Leaves> convert_pieces(const ir::Function& function, const Leaves& inputs, Steps& steps);
@@ -98,6 +101,7 @@ class StepBuilder {
   std::vector<const ir::ExprNode*> insertions_;  // keys of values_ in order, to undo a scope
   std::map<const void*, int> constant_storage_;  // by the address of the data
   std::set<std::string> late_;                   // the program's late symbols
+  std::set<std::string> checked_;                // what every later step may rely on
   std::map<std::string, Dim> late_bounds_;       // upper bounds of late symbols, in symbols of the inputs
   int position_ = 0;                             // of the step that is being recorded
   int depth_ = 0;                                // of scopes

@@ -11,6 +11,7 @@
 
 #include "ir/op.h"
 #include "loop/stmt.h"
+#include "type/assume.h"
 #include "type/type.h"
 
 namespace treadle::lower {
@@ -102,6 +103,12 @@ struct AllocateStep {
   Dim bytes;
 };
 
+// Ends the run with the message unless what the types assume holds.
+struct CheckStep {
+  Assumption assumption;
+  std::string message;
+};
+
 // The value of an output that has no bound.
 struct GiveStep {
   int output;
@@ -110,7 +117,7 @@ struct GiveStep {
 
 struct Step {
   std::variant<KernelStep, RuntimeStep, CopyStep, JoinStep, IfStep, LoopStep, StackStep, BindStep, AllocateStep,
-               GiveStep>
+               CheckStep, GiveStep>
       what;
 };
 

@@ -102,6 +102,17 @@ void require_same_dtype(const ir::Relation& relation, size_t a, size_t b) {
          to_string(y->dtype));
 }
 
+bool assume_same_shape(const Shape& a, const Shape& b) {
+  bool same = a.size() == b.size();
+  for (size_t i = 0; same && i < a.size(); ++i) same = assume_equal(a[i], b[i]);
+  return same;
+}
+
+bool assume_same(const Type& a, const Type& b) {
+  const TensorType *s = as_tensor(a), *t = as_tensor(b);
+  return s && t && s->dtype == t->dtype && assume_same_shape(s->shape, t->shape);
+}
+
 void require_rank(const ir::Relation& relation, size_t i, size_t rank) {
   const TensorType* x = relation.tensor(i);
   if (x && x->shape.size() != rank)

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/op.h"
+#include "type/assume.h"
 
 namespace treadle::op {
 
@@ -53,6 +54,10 @@ void comparison_relation(ir::Relation& relation);
 void require_same_dtype(const ir::Relation& relation, size_t a, size_t b);
 // Errors: TypeMismatch unless input i, when known, has this rank.
 void require_rank(const ir::Relation& relation, size_t i, size_t rank);
+
+// False when two shapes (or tensor types) cannot be the same; else what is not proven is assumed.
+bool assume_same_shape(const Shape& a, const Shape& b);
+bool assume_same(const Type& a, const Type& b);
 
 // ---- Computes ----
 

@@ -270,7 +270,12 @@ void Session::call_main(RunState& state, std::span<const TreadleTensorRef> input
   if (code == 0) return;
   if (state.message().empty())
     fail(ErrorCode::RuntimeKernel, "model \"{}\" failed with code {}", manifest().name, code);
-  throw Error(ErrorCode::RuntimeKernel, state.message());
+  Error error(ErrorCode::RuntimeKernel, state.message());
+  for (const Binding& binding : bindings_) {
+    error.note(fmt::format("{} is {}, from axis {} of input \"{}\"", symbols_[binding.symbol],
+                           state.scalars[binding.symbol], binding.axis, manifest().inputs[binding.input].name));
+  }
+  throw error;
 }
 
 // Replaces the upper bounds of symbols that depend on data by their values.

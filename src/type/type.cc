@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "type/assume.h"
 
 namespace treadle {
 namespace {
@@ -135,8 +136,8 @@ Shape broadcast(const Shape& a, const Shape& b) {
       out = x;
     else if (x.is(1))
       out = y;
-    else if (x.is_const() && y.is_const()) {
-      fail(ErrorCode::TypeMismatch, "extents {} and {} do not broadcast: shapes {} and {}", x.value(), y.value(),
+    else if (!assume(Assumption::Kind::Broadcast, x, y)) {
+      fail(ErrorCode::TypeMismatch, "extents {} and {} do not broadcast: shapes {} and {}", to_string(x), to_string(y),
            to_string(a), to_string(b));
     } else if (x.is_const())
       out = x;

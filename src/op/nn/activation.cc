@@ -34,9 +34,9 @@ void prelu_relation(ir::Relation& relation) {
   if (const TensorType* alpha = relation.tensor(1)) {
     require_rank(relation, 1, 1);
     require_same_dtype(relation, 0, 1);
-    if (alpha->shape[0].is_const() && x->shape[axis].is_const() && !(alpha->shape[0] == x->shape[axis])) {
-      fail(ErrorCode::TypeMismatch, "alpha has {} elements but axis {} of the data has {}", alpha->shape[0].value(),
-           axis, x->shape[axis].value());
+    if (!assume_equal(alpha->shape[0], x->shape[axis])) {
+      fail(ErrorCode::TypeMismatch, "alpha has {} elements but axis {} of the data has {}", to_string(alpha->shape[0]),
+           axis, to_string(x->shape[axis]));
     }
   } else {
     relation.set_input(1, tensor_type({x->shape[axis]}, x->dtype));

@@ -11,8 +11,8 @@ void check_positive(const ir::Ints& values, std::string_view what) {
 }
 
 void check_divides(int64_t groups, const Dim& extent, std::string_view what) {
-  if (extent.is_const() && extent.value() % groups != 0) {
-    fail(ErrorCode::TypeMismatch, "groups={} does not divide the {} {}", groups, extent.value(), what);
+  if (!assume_divides(groups, extent)) {
+    fail(ErrorCode::TypeMismatch, "groups={} does not divide the {} {}", groups, to_string(extent), what);
   }
 }
 
@@ -35,25 +35,26 @@ std::optional<Shape> weight_from_attributes(const ConvFields& fields, const Conv
 
 void check_weight(const ConvFields& fields, const ConvShape& shape) {
   const Dim channels = shape.multiplier_weight ? shape.kernel[0] * shape.kernel[1] : shape.kernel[0];
-  if (fields.channels && channels.is_const() && channels.value() != *fields.channels) {
-    fail(ErrorCode::TypeMismatch, "weight gives {} output channels but channels is {}", channels.value(),
+  if (fields.channels && !assume_equal(channels, *fields.channels)) {
+    fail(ErrorCode::TypeMismatch, "weight gives {} output channels but channels is {}", to_string(channels),
          *fields.channels);
   }
   if (fields.kernel_size) {
     const ir::Ints extents = normalise_per_axis(*fields.kernel_size, shape.rank(), "kernel_size");
     for (size_t s = 0; s < shape.rank(); ++s) {
       const Dim& extent = shape.kernel[2 + s];
-      if (extent.is_const() && extent.value() != extents[s]) {
-        fail(ErrorCode::TypeMismatch, "weight has extent {} along {} but kernel_size is {}", extent.value(),
+      if (!assume_equal(extent, extents[s])) {
+        fail(ErrorCode::TypeMismatch, "weight has extent {} along {} but kernel_size is {}", to_string(extent),
              shape.spatial[s], extents[s]);
       }
     }
   }
   if (shape.multiplier_weight) return;
   const Dim expected = shape.kernel[1] * shape.groups;
-  if (expected.is_const() && shape.in_channels().is_const() && !(expected == shape.in_channels())) {
-    Error error(ErrorCode::TypeMismatch, fmt::format("input has {} channels but weight expects {} (groups={})",
-                                                     shape.in_channels().value(), expected.value(), shape.groups));
+  if (!assume_equal(expected, shape.in_channels())) {
+    Error error(ErrorCode::TypeMismatch,
+                fmt::format("input has {} channels but weight expects {} (groups={})", to_string(shape.in_channels()),
+                            to_string(expected), shape.groups));
     error.help("weight axis I times groups must equal the data's axis C");
     throw error;
   }

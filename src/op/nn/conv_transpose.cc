@@ -41,8 +41,8 @@ std::optional<TransposeShape> transpose_shape(const ConvTransposeFields& fields,
   ConvShape& shape = result.base;
   shape.data = primal_shape(shape.data_layout, data.shape, shape.data_letters, "data");
   const Dim& channels = shape.data[1];
-  if (channels.is_const() && channels.value() % shape.groups != 0) {
-    fail(ErrorCode::TypeMismatch, "groups={} does not divide the {} input channels", shape.groups, channels.value());
+  if (!assume_divides(shape.groups, channels)) {
+    fail(ErrorCode::TypeMismatch, "groups={} does not divide the {} input channels", shape.groups, to_string(channels));
   }
   if (weight) {
     shape.kernel = primal_shape(shape.kernel_layout, weight->shape, result.kernel_letters, "weight");
@@ -55,21 +55,21 @@ std::optional<TransposeShape> transpose_shape(const ConvTransposeFields& fields,
     for (int64_t extent : normalise_per_axis(*fields.kernel_size, rank, "kernel_size"))
       shape.kernel.emplace_back(extent);
   }
-  if (channels.is_const() && shape.kernel[0].is_const() && !(channels == shape.kernel[0])) {
-    fail(ErrorCode::TypeMismatch, "input has {} channels but axis I of the weight has extent {}", channels.value(),
-         shape.kernel[0].value());
+  if (!assume_equal(channels, shape.kernel[0])) {
+    fail(ErrorCode::TypeMismatch, "input has {} channels but axis I of the weight has extent {}", to_string(channels),
+         to_string(shape.kernel[0]));
   }
   const Dim out_channels = shape.kernel[1] * shape.groups;
-  if (fields.channels && out_channels.is_const() && out_channels.value() != *fields.channels) {
+  if (fields.channels && !assume_equal(out_channels, *fields.channels)) {
     fail(ErrorCode::TypeMismatch, "weight gives {} output channels (groups={}) but channels is {}",
-         out_channels.value(), shape.groups, *fields.channels);
+         to_string(out_channels), shape.groups, *fields.channels);
   }
   shape.out = {shape.data[0], out_channels};
   const ir::Ints sizes = fields.kernel_size ? normalise_per_axis(*fields.kernel_size, rank, "kernel_size") : ir::Ints();
   for (size_t s = 0; s < rank; ++s) {
     const Dim& kernel = shape.kernel[2 + s];
-    if (!sizes.empty() && kernel.is_const() && kernel.value() != sizes[s]) {
-      fail(ErrorCode::TypeMismatch, "weight has extent {} along {} but kernel_size is {}", kernel.value(),
+    if (!sizes.empty() && !assume_equal(kernel, sizes[s])) {
+      fail(ErrorCode::TypeMismatch, "weight has extent {} along {} but kernel_size is {}", to_string(kernel),
            shape.spatial[s], sizes[s]);
     }
     const Dim extent = (shape.data[2 + s] - 1) * shape.strides[s] + dilated_extent(kernel, shape.dilation[s]) -

@@ -15,7 +15,7 @@ void correlation_relation(ir::Relation& relation) {
   require_rank(relation, 0, 4);
   if (relation.tensor(1)) {
     require_same_dtype(relation, 0, 1);
-    if (!compatible(relation.input(0), relation.input(1))) {
+    if (!assume_same(relation.input(0), relation.input(1))) {
       fail(ErrorCode::TypeMismatch, "data1 has shape {}, data2 {}", to_string(a->shape),
            to_string(relation.tensor(1)->shape));
     }

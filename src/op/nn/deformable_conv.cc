@@ -22,7 +22,7 @@ std::optional<DeformableShape> deformable_shape(const DeformableConv2DAttrs& att
   if (conv->data_layout.rank() != 4 || conv->kernel_layout.rank() != 4)
     fail(ErrorCode::TypeAttribute, "split layouts are not supported");
   const Dim& channels = conv->in_channels();
-  if (attrs.deformable_groups < 1 || (channels.is_const() && channels.value() % attrs.deformable_groups != 0)) {
+  if (attrs.deformable_groups < 1 || !assume_divides(attrs.deformable_groups, channels)) {
     fail(ErrorCode::TypeMismatch, "deformable_groups={} does not divide the {} input channels", attrs.deformable_groups,
          to_string(channels));
   }
@@ -53,7 +53,7 @@ void deformable_relation(ir::Relation& relation) {
       tensor_type(layout_shape(conv.data_layout, shape->offset, conv.data_letters, "offset"), data->dtype);
   if (!relation.tensor(1)) {
     relation.set_input(1, offset);
-  } else if (!compatible(relation.input(1), offset)) {
+  } else if (!assume_same(relation.input(1), offset)) {
     fail(ErrorCode::TypeMismatch, "offset is {}, it must be {}", to_string(relation.input(1)), to_string(offset));
   }
   relation.set_output(tensor_type(layout_shape(conv.out_layout, conv.out, conv.data_letters, "output"), out_dtype));

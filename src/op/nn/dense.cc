@@ -19,15 +19,15 @@ DType product_dtype(const std::optional<DType>& wanted, const TensorType& a, con
 }
 
 void check_inner(const Dim& a, const Dim& b, std::string_view where_a, std::string_view where_b) {
-  if (a.is_const() && b.is_const() && !(a == b)) {
-    fail(ErrorCode::TypeMismatch, "{} has {} elements along the summed axis but {} has {}", where_a, a.value(), where_b,
-         b.value());
+  if (!assume_equal(a, b)) {
+    fail(ErrorCode::TypeMismatch, "{} has {} elements along the summed axis but {} has {}", where_a, to_string(a),
+         where_b, to_string(b));
   }
 }
 
 void check_units(const std::optional<int64_t>& units, const Dim& rows) {
-  if (units && rows.is_const() && rows.value() != *units) {
-    fail(ErrorCode::TypeMismatch, "weight gives {} output features but units is {}", rows.value(), *units);
+  if (units && !assume_equal(rows, *units)) {
+    fail(ErrorCode::TypeMismatch, "weight gives {} output features but units is {}", to_string(rows), *units);
   }
 }
 
@@ -143,8 +143,8 @@ PackedWeight packed_weight(const DensePackAttrs& attrs, const TensorType& w) {
   if (!attrs.units) return result;
   const int64_t block = result.layout.block_of('N');
   const Dim blocks = ceildiv(Dim(*attrs.units), block);
-  if (shape[0].is_const() && !(blocks * block == shape[0])) {
-    fail(ErrorCode::TypeMismatch, "weight has {} rows in blocks of {} but units is {}", shape[0].value(), block,
+  if (!assume_equal(blocks * block, shape[0])) {
+    fail(ErrorCode::TypeMismatch, "weight has {} rows in blocks of {} but units is {}", to_string(shape[0]), block,
          *attrs.units);
   }
   result.units = *attrs.units;
@@ -318,9 +318,9 @@ void bias_add_relation(ir::Relation& relation) {
     require_rank(relation, 1, 1);
     require_same_dtype(relation, 0, 1);
     const Dim& extent = bias->shape[0];
-    if (extent.is_const() && x->shape[axis].is_const() && !(extent == x->shape[axis])) {
-      fail(ErrorCode::TypeMismatch, "bias has {} elements but axis {} of the data has {}", extent.value(), axis,
-           x->shape[axis].value());
+    if (!assume_equal(extent, x->shape[axis])) {
+      fail(ErrorCode::TypeMismatch, "bias has {} elements but axis {} of the data has {}", to_string(extent), axis,
+           to_string(x->shape[axis]));
     }
   }
   relation.set_output(relation.input(0));

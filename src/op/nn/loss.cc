@@ -21,16 +21,16 @@ void nll_loss_relation(ir::Relation& relation) {
   const size_t channel = p->shape.size() == 1 ? 0 : 1;
   const Dim classes = expected[channel];
   expected.erase(expected.begin() + static_cast<ptrdiff_t>(channel));
-  if (!compatible(tensor_type(expected, t->dtype), relation.input(1))) {
+  if (!assume_same(tensor_type(expected, t->dtype), relation.input(1))) {
     fail(ErrorCode::TypeMismatch, "targets have shape {} but the predictions {} need {}", to_string(t->shape),
          to_string(p->shape), to_string(expected));
   }
   if (const TensorType* w = relation.tensor(2)) {
     require_rank(relation, 2, 1);
     require_same_dtype(relation, 0, 2);
-    if (w->shape[0].is_const() && classes.is_const() && !(w->shape[0] == classes)) {
-      fail(ErrorCode::TypeMismatch, "weights have {} elements but the predictions {} classes", w->shape[0].value(),
-           classes.value());
+    if (!assume_equal(w->shape[0], classes)) {
+      fail(ErrorCode::TypeMismatch, "weights have {} elements but the predictions {} classes", to_string(w->shape[0]),
+           to_string(classes));
     }
   } else {
     relation.set_input(2, tensor_type({classes}, p->dtype));
@@ -86,7 +86,7 @@ void cross_entropy_relation(ir::Relation& relation) {
   require_rank(relation, 0, 2);
   if (relation.tensor(1)) {
     require_same_dtype(relation, 0, 1);
-    if (!compatible(relation.input(0), relation.input(1))) {
+    if (!assume_same(relation.input(0), relation.input(1))) {
       fail(ErrorCode::TypeMismatch, "predictions have shape {}, targets {}", to_string(p->shape),
            to_string(relation.tensor(1)->shape));
     }

@@ -32,9 +32,9 @@ void channel_vectors(ir::Relation& relation, const TensorType& x, size_t axis, s
     }
     require_rank(relation, i, 1);
     require_same_dtype(relation, 0, i);
-    if (vector->shape[0].is_const() && x.shape[axis].is_const() && !(vector->shape[0] == x.shape[axis])) {
+    if (!assume_equal(vector->shape[0], x.shape[axis])) {
       fail(ErrorCode::TypeMismatch, "{} has {} elements but axis {} of the data has {}", relation.op.inputs[i].name,
-           vector->shape[0].value(), axis, x.shape[axis].value());
+           to_string(vector->shape[0]), axis, to_string(x.shape[axis]));
     }
   }
 }
@@ -185,7 +185,7 @@ void group_norm_relation(ir::Relation& relation) {
     const int64_t axis = normalise_axis(attrs.axis, x->shape.size());
     if (axis == 0) fail(ErrorCode::TypeAttribute, "axis 0 is the batch");
     const Dim& channels = x->shape[static_cast<size_t>(axis)];
-    if (attrs.num_groups < 1 || (channels.is_const() && channels.value() % attrs.num_groups != 0)) {
+    if (attrs.num_groups < 1 || !assume_divides(attrs.num_groups, channels)) {
       fail(ErrorCode::TypeMismatch, "num_groups={} does not divide the {} channels", attrs.num_groups,
            to_string(channels));
     }

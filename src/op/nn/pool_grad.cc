@@ -23,7 +23,7 @@ void grad_relation(ir::Relation& relation, const PoolFields& fields) {
   const Type pooled = pooled_type(window_shape(fields, 2, *data), *data);
   if (!relation.tensor(0)) {
     relation.set_input(0, pooled);
-  } else if (!compatible(relation.input(0), pooled)) {
+  } else if (!assume_same(relation.input(0), pooled)) {
     fail(ErrorCode::TypeMismatch, "out_grad is {}, the pool of data gives {}", to_string(relation.input(0)),
          to_string(pooled));
   }

@@ -9,8 +9,8 @@ namespace {
 using loop::Expr;
 
 Dim divide_exactly(const Dim& extent, int64_t divisor, std::string_view what) {
-  if (extent.is_const() && extent.value() % divisor != 0) {
-    fail(ErrorCode::TypeMismatch, "{} has extent {}, which {} does not divide", what, extent.value(), divisor);
+  if (!assume_divides(divisor, extent)) {
+    fail(ErrorCode::TypeMismatch, "{} has extent {}, which {} does not divide", what, to_string(extent), divisor);
   }
   return floordiv(extent, divisor);
 }
@@ -218,9 +218,8 @@ void fifo_buffer_relation(ir::Relation& relation) {
   const auto axis = static_cast<size_t>(normalise_axis(relation.attrs<FifoBufferAttrs>().axis, data->shape.size()));
   for (size_t a = 0; a < data->shape.size(); ++a) {
     const Dim &d = data->shape[a], &b = buffer->shape[a];
-    if (!d.is_const() || !b.is_const()) continue;
-    if (a == axis ? d.value() > b.value() : d.value() != b.value()) {
-      fail(ErrorCode::TypeMismatch, "axis {}: data has {} elements, the buffer {}", a, d.value(), b.value());
+    if (a == axis ? !assume_at_most(d, b) : !assume_equal(d, b)) {
+      fail(ErrorCode::TypeMismatch, "axis {}: data has {} elements, the buffer {}", a, to_string(d), to_string(b));
     }
   }
   relation.set_output(relation.input(1));

@@ -85,9 +85,9 @@ Shape layout_shape(const Layout& layout, const Shape& primal, std::string_view l
   const Layout plain(letters);
   for (size_t i = 0; i < letters.size(); ++i) {
     const int64_t block = layout.block_of(letters[i]);
-    if (primal[i].is_const() && primal[i].value() % block != 0) {
+    if (!assume_divides(block, primal[i])) {
       fail(ErrorCode::TypeMismatch, "{}: axis {} has extent {}, which the block of layout {} does not divide", what,
-           letters[i], primal[i].value(), layout.text());
+           letters[i], to_string(primal[i]), layout.text());
     }
   }
   return LayoutMap(plain, layout).forward_shape(primal);

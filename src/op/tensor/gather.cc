@@ -79,7 +79,7 @@ void gather_relation(ir::Relation& relation) {
   const int64_t axis = normalise_axis(relation.attrs<GatherAttrs>().axis, x->shape.size());
   for (size_t i = 0; i < x->shape.size(); ++i) {
     const Dim &a = indices->shape[i], &b = x->shape[i];
-    if (static_cast<int64_t>(i) != axis && a.is_const() && b.is_const() && a.value() > b.value())
+    if (static_cast<int64_t>(i) != axis && !assume_at_most(a, b))
       fail(ErrorCode::TypeMismatch, "indices of shape {} reach beyond {} on axis {}", to_string(indices->shape),
            to_string(x->shape), i);
   }

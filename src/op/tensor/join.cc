@@ -14,7 +14,7 @@ using ir::FusionKind;
 // The extent that both must have: the number when one is a symbol. Errors: TypeMismatch when they are different
 // numbers.
 Dim agreed(const Dim& a, const Dim& b, size_t axis) {
-  if (a.is_const() && b.is_const() && !(a == b))
+  if (!assume_equal(a, b))
     fail(ErrorCode::TypeMismatch, "extents {} and {} of axis {} differ", to_string(a), to_string(b), axis);
   return a.is_const() ? a : b.is_const() ? b : a;
 }
@@ -135,8 +135,8 @@ std::vector<Dim> split_points(const SplitAttrs& attrs, const Dim& extent) {
     if (Dim(index).value() < points.back().value())
       fail(ErrorCode::TypeAttribute, "indices_or_sections are not increasing: {} follows {}", index,
            points.back().value());
-    if (extent.is_const() && index > extent.value())
-      fail(ErrorCode::TypeMismatch, "a part begins at {} of an axis of extent {}", index, extent.value());
+    if (!assume_at_most(index, extent))
+      fail(ErrorCode::TypeMismatch, "a part begins at {} of an axis of extent {}", index, to_string(extent));
     points.push_back(index);
   }
   points.push_back(extent);

@@ -22,7 +22,7 @@ void mask_relation(ir::Relation& relation) {
   if (x->shape.size() < 2)
     fail(ErrorCode::TypeMismatch, "input has shape {}, time and batch need two axes", to_string(x->shape));
   const Dim& batch = x->shape[1 - relation.attrs<SequenceMaskAttrs>().axis];
-  if (lengths && lengths->shape[0].is_const() && batch.is_const() && !(lengths->shape[0] == batch))
+  if (lengths && !assume_equal(lengths->shape[0], batch))
     fail(ErrorCode::TypeMismatch, "{} lengths for a batch of {}", to_string(lengths->shape[0]), to_string(batch));
   relation.set_output(relation.input(0));
 }
@@ -47,7 +47,7 @@ void reverse_relation(ir::Relation& relation) {
   const int64_t batch_axis = normalise_axis(attrs.batch_axis, x->shape.size(), "batch_axis");
   if (axis == batch_axis) fail(ErrorCode::TypeAttribute, "seq_axis and batch_axis are both {}", axis);
   const Dim& batch = x->shape[batch_axis];
-  if (lengths && lengths->shape[0].is_const() && batch.is_const() && !(lengths->shape[0] == batch))
+  if (lengths && !assume_equal(lengths->shape[0], batch))
     fail(ErrorCode::TypeMismatch, "{} lengths for a batch of {}", to_string(lengths->shape[0]), to_string(batch));
   relation.set_output(relation.input(0));
 }
@@ -81,14 +81,9 @@ void diagonal_relation(ir::Relation& relation) {
   expected.push_back(min(rows, columns));
   if (expected.back().is_const() && expected.back().value() <= 0)
     fail(ErrorCode::TypeAttribute, "the diagonals {} to {} lie outside of {}", attrs.k1, attrs.k2, to_string(x->shape));
-  if (diagonal) {
-    bool same = diagonal->shape.size() == expected.size();
-    for (size_t i = 0; same && i < expected.size(); ++i) {
-      same = !expected[i].is_const() || !diagonal->shape[i].is_const() || expected[i] == diagonal->shape[i];
-    }
-    if (!same)
-      fail(ErrorCode::TypeMismatch, "diagonal has shape {}, expected {}", to_string(diagonal->shape),
-           to_string(expected));
+  if (diagonal && !assume_same_shape(diagonal->shape, expected)) {
+    fail(ErrorCode::TypeMismatch, "diagonal has shape {}, expected {}", to_string(diagonal->shape),
+         to_string(expected));
   }
   relation.set_output(relation.input(0));
 }

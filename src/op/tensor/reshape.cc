@@ -68,7 +68,7 @@ class ReshapeCodes {
       if (!quotient)
         fail(ErrorCode::TypeMismatch, "extent {} cannot be split into parts of {}", to_string(whole), to_string(given));
       open = *quotient;
-    } else if ((a * b).is_const() && whole.is_const() && !(a * b == whole)) {
+    } else if (!assume_equal(a * b, whole)) {
       fail(ErrorCode::TypeMismatch, "extent {} cannot be split into {} and {}", to_string(whole), to_string(a),
            to_string(b));
     }
@@ -158,8 +158,7 @@ void reshape_like_relation(ir::Relation& relation) {
   Shape shape(x->shape.begin(), x->shape.begin() + lhs_begin);
   shape.insert(shape.end(), like->shape.begin() + rhs_begin, like->shape.begin() + rhs_end);
   shape.insert(shape.end(), x->shape.begin() + lhs_end, x->shape.end());
-  const Dim difference = product(shape) - product(x->shape);
-  if (difference.is_const() && !difference.is(0))
+  if (!assume_equal(product(shape), product(x->shape)))
     fail(ErrorCode::TypeMismatch, "shape {} cannot become {}: the element counts differ", to_string(x->shape),
          to_string(shape));
   relation.set_output(tensor_type(shape, x->dtype));
@@ -181,7 +180,7 @@ void squeeze_relation(ir::Relation& relation) {
   std::vector<bool> dropped(x->shape.size(), false);
   if (attrs.axis) {
     for (int64_t axis : normalise_axes(*attrs.axis, x->shape.size())) {
-      if (x->shape[axis].is_const() && !x->shape[axis].is(1))
+      if (!assume_equal(x->shape[axis], 1))
         fail(ErrorCode::TypeMismatch, "axis {} of {} has extent {}, only 1 can be dropped", axis, to_string(x->shape),
              to_string(x->shape[axis]));
       dropped[axis] = true;
@@ -228,8 +227,7 @@ Shape resolve_reshape(const Shape& shape, const Shape& newshape, bool allowzero,
   }
   Shape result = ReshapeCodes(from, codes, allowzero).resolve();
   if (reverse) std::reverse(result.begin(), result.end());
-  const Dim difference = product(shape) - product(result);
-  if (difference.is_const() && !difference.is(0))
+  if (!assume_equal(product(shape), product(result)))
     fail(ErrorCode::TypeMismatch, "shape {} cannot become {}: {} and {} elements", to_string(shape), to_string(result),
          to_string(product(shape)), to_string(product(result)));
   return result;

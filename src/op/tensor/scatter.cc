@@ -22,9 +22,8 @@ int64_t reduction_code(const std::string& name) {
 }
 
 void check_equal(const Shape& a, const Shape& b, const char* what) {
-  bool same = a.size() == b.size();
-  for (size_t i = 0; same && i < a.size(); ++i) same = !a[i].is_const() || !b[i].is_const() || a[i] == b[i];
-  if (!same) fail(ErrorCode::TypeMismatch, "{} have shape {}, expected {}", what, to_string(a), to_string(b));
+  if (!assume_same_shape(a, b))
+    fail(ErrorCode::TypeMismatch, "{} have shape {}, expected {}", what, to_string(a), to_string(b));
 }
 
 void elements_relation(ir::Relation& relation) {
@@ -37,7 +36,7 @@ void elements_relation(ir::Relation& relation) {
   require_rank(relation, 1, x->shape.size());
   for (size_t i = 0; indices && i < x->shape.size(); ++i) {
     const Dim &a = indices->shape[i], &b = x->shape[i];
-    if (static_cast<int64_t>(i) != axis && a.is_const() && b.is_const() && a.value() > b.value())
+    if (static_cast<int64_t>(i) != axis && !assume_at_most(a, b))
       fail(ErrorCode::TypeMismatch, "indices of shape {} reach beyond {} on axis {}", to_string(indices->shape),
            to_string(x->shape), i);
   }

@@ -179,9 +179,9 @@ void slice_like_relation(ir::Relation& relation) {
     if (axis >= static_cast<int64_t>(like->shape.size()))
       fail(ErrorCode::TypeMismatch, "{} has no axis {}", to_string(like->shape), axis);
     const Dim& wanted = like->shape[axis];
-    if (wanted.is_const() && shape[axis].is_const() && wanted.value() > shape[axis].value())
-      fail(ErrorCode::TypeMismatch, "extent {} of axis {} cannot be cut to {}", shape[axis].value(), axis,
-           wanted.value());
+    if (!assume_at_most(wanted, shape[axis]))
+      fail(ErrorCode::TypeMismatch, "extent {} of axis {} cannot be cut to {}", to_string(shape[axis]), axis,
+           to_string(wanted));
     shape[axis] = wanted;
   }
   relation.set_output(tensor_type(shape, x->dtype));

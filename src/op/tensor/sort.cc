@@ -38,8 +38,8 @@ void topk_relation(ir::Relation& relation) {
   Shape shape = x->shape;
   Dim& extent = shape[normalise_axis(attrs.axis, shape.size())];
   if (attrs.k >= 1) {
-    if (extent.is_const() && extent.value() < attrs.k)
-      fail(ErrorCode::TypeMismatch, "k is {}, the axis has {} elements", attrs.k, extent.value());
+    if (!assume_at_most(attrs.k, extent))
+      fail(ErrorCode::TypeMismatch, "k is {}, the axis has {} elements", attrs.k, to_string(extent));
     extent = attrs.k;
   }
   const Type values = tensor_type(shape, x->dtype), indices = tensor_type(shape, attrs.dtype);
@@ -67,8 +67,7 @@ void search_relation(ir::Relation& relation) {
   if (sequence->shape.size() != 1) {
     require_rank(relation, 1, sequence->shape.size());
     for (size_t i = 0; i + 1 < sequence->shape.size(); ++i) {
-      const Dim &a = sequence->shape[i], &b = values->shape[i];
-      if (a.is_const() && b.is_const() && !(a == b))
+      if (!assume_equal(sequence->shape[i], values->shape[i]))
         fail(ErrorCode::TypeMismatch, "shapes {} and {} differ on axis {}", to_string(sequence->shape),
              to_string(values->shape), i);
     }

@@ -182,8 +182,7 @@ void check_broadcastable(const Shape& from, const Shape& to) {
   if (from.size() > to.size())
     fail(ErrorCode::TypeMismatch, "shape {} does not broadcast to {}", to_string(from), to_string(to));
   for (size_t i = 0; i < from.size(); ++i) {
-    const Dim &a = from[i], &b = to[to.size() - from.size() + i];
-    if (a.is_const() && !a.is(1) && b.is_const() && !(a == b))
+    if (!assume(Assumption::Kind::BroadcastTo, from[i], to[to.size() - from.size() + i]))
       fail(ErrorCode::TypeMismatch, "shape {} does not broadcast to {}", to_string(from), to_string(to));
   }
 }

@@ -51,6 +51,8 @@ class StepBuilder {
   Leaves convert_scope(const ir::Expr& root, Steps& steps);
   Leaves convert(const ir::Expr& expr, Steps& steps);
   Leaves convert_call(const ir::Expr& expr, Steps& steps);
+  // The kernel of a primitive function with plain extents.
+  KernelTable::Call kernel_of(const PlainExtents& plain, const TensorGraph& graph);
   Leaves convert_kernel(const ir::Expr& function, const Leaves& inputs, Steps& steps);
   Leaves convert_runtime(const ir::Function& function, const ir::Call& call, const Leaves& inputs, Steps& steps);
   std::optional<Leaves> convert_pieces(const ir::Function& function, const Leaves& inputs, Steps& steps);
@@ -93,6 +95,9 @@ class StepBuilder {
   const LowerOptions& options_;
   Program* program_ = nullptr;
   KernelTable kernels_;
+  // Kernels by the hash of the primitive functions that they are made of: scheduling the same one again costs more than
+  // comparing.
+  std::unordered_multimap<uint64_t, std::pair<ir::Expr, KernelTable::Call>> scheduled_;
   std::vector<Storage> storages_;
   std::unordered_map<const ir::ExprNode*, Leaves> values_;
   std::vector<const ir::ExprNode*> insertions_;  // keys of values_ in order, to undo a scope

@@ -60,6 +60,17 @@ struct Budget {
   }
 };
 
+// Whether an attribute is an expression over symbols.
+bool symbolic(const ir::Attrs& attrs) {
+  for (size_t i = 0; i < attrs.schema().size(); ++i) {
+    const ir::AttrValue value = attrs.get(i);
+    const auto* dim = std::get_if<Dim>(&value);
+    const auto* shape = std::get_if<Shape>(&value);
+    if ((dim && !dim->is_const()) || (shape && !is_static(*shape))) return true;
+  }
+  return false;
+}
+
 // What is constant in one function.
 struct Analysis {
   std::unordered_map<const ir::ExprNode*, int64_t>
@@ -100,6 +111,7 @@ class Analyser {
     if (call) {
       const ir::Op& op = *call->op();
       if (!op.has(ir::kPure) || op.has(ir::kDataDependentShape) || static_bytes(expr.type()) < 0) return -1;
+      if (call->attrs && symbolic(*call->attrs)) return -1;  // arange(first=N, stop=N + 1) is no constant
     } else if (!expr.as<ir::Tuple>() && !expr.as<ir::TupleGetItem>()) {
       return -1;
     }

@@ -10,6 +10,7 @@
 #include "driver/package.h"
 #include "ir/text.h"
 #include "lower/schedule.h"
+#include "lower/size.h"
 #include "op/register.h"
 #include "schedule/simplify.h"
 
@@ -38,9 +39,24 @@ std::vector<loop::Function> all_functions(const lower::Program& program) {
   return functions;
 }
 
-}  // namespace
+// What the scheduled code of one program may grow to: LLVM's time and memory follow from it. A kernel beyond it becomes
+// the plain loop nest, which is small. The nets of bench/models.py have up to 0.25 million in a kernel and 4 million
+// (lower::code_size) in 200 kernels.
+class ScheduleBudget {
+ public:
+  bool open() const { return kernels_ < kMaxKernels && size_ < kMaxSize; }
+  // Whether a kernel of this size is taken.
+  bool pay(int64_t size) {
+    if (!open() || size > kMaxKernel) return false;
+    ++kernels_;
+    size_ += size;
+    return true;
+  }
 
-namespace {
+ private:
+  static constexpr int64_t kMaxKernels = 1024, kMaxKernel = 400'000, kMaxSize = 12'000'000;
+  int64_t kernels_ = 0, size_ = 0;
+};
 
 pass::PassContext make_context(const BuildOptions& options) {
   op::register_operators();
@@ -82,11 +98,14 @@ lower::Program lower_module(const ir::Module& optimized, const BuildOptions& opt
   lower::LowerOptions lower_options;
   lower_options.profile = options.profile;
   lower_options.in_place = schedule;
+  ScheduleBudget budget;
   lower::Program program = lower::lower(
       optimized,
       [&](const std::string& name, const std::vector<loop::Tensor>& inputs, const std::vector<loop::Tensor>& outputs) {
-        loop::Function function = schedule ? lower::schedule_function(name, inputs, outputs, target)
-                                           : schedule::flatten(loop::lower_naive(name, inputs, outputs));
+        loop::Function function;
+        if (schedule && budget.open()) function = lower::schedule_function(name, inputs, outputs, target);
+        if (!function.body.defined() || !budget.pay(lower::code_size(function)))
+          function = schedule::flatten(loop::lower_naive(name, inputs, outputs));
         if (options.verify) loop::verify(function);
         return function;
       },

@@ -16,7 +16,7 @@ using namespace loop;  // NOLINT(google-build-using-namespace): this file is abo
 namespace {
 
 constexpr int kFuel = 24;             // eliminations along one path of a proof
-constexpr int64_t kSteps = 1 << 14;  // terms looked at in one proof; what needs more counts as not proven
+constexpr int64_t kSteps = 1 << 14;  // factors looked at in one proof; what needs more counts as not proven
 
 bool is_index(const Expr& expr) { return expr.dtype() == dtype::int64_ && expr.lanes() == 1; }
 
@@ -205,7 +205,7 @@ std::optional<int64_t> Analyzer::lower(const Poly& poly, int fuel) {
     ~Count() { --count; }
   } const count(eliminating_);
   if (eliminating_ == 1) steps_ = kSteps;
-  steps_ -= static_cast<int64_t>(poly.terms.size());
+  for (const Poly::Term& term : poly.terms) steps_ -= static_cast<int64_t>(term.factors.size());
   if (steps_ < 0) return std::nullopt;
   const int target = pick(poly);
   Poly factor, rest;

@@ -91,7 +91,7 @@ class Analyzer {
   int next_depth_ = 1;
   int proofs_ = 0;      // that are under way
   int eliminating_ = 0;  // calls of `lower` that are under way
-  int64_t steps_ = 0;    // that the outermost of them has left
+  int64_t steps_ = 0;    // factors that the outermost of them may still look at
 };
 
 // Arithmetic on normal forms.

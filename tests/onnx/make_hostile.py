@@ -292,7 +292,7 @@ def control():
     for depth in (8, 30):
         for kind in ("If", "Loop"):
             yield f"{kind} nested {depth} deep", nested(kind, depth)
-    for depth in (200, 2000):
+    for depth in (200, 1000):
         yield f"If nested {depth} deep", nested_raw(depth)
 
     functions = []

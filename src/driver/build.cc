@@ -40,8 +40,8 @@ std::vector<loop::Function> all_functions(const lower::Program& program) {
 }
 
 // What the scheduled code of one program may grow to: LLVM's time and memory follow from it. A kernel beyond it becomes
-// the plain loop nest, which is small. The nets of bench/models.py have up to 0.25 million in a kernel and 4 million
-// (lower::code_size) in 200 kernels.
+// the plain loop nest, which is small. The nets of bench/models.py have up to 0.04 million in a kernel and 0.8 million
+// (lower::code_size) in all.
 class ScheduleBudget {
  public:
   bool open() const { return kernels_ < kMaxKernels && size_ < kMaxSize; }
@@ -54,7 +54,7 @@ class ScheduleBudget {
   }
 
  private:
-  static constexpr int64_t kMaxKernels = 1024, kMaxKernel = 400'000, kMaxSize = 12'000'000;
+  static constexpr int64_t kMaxKernels = 1024, kMaxKernel = 100'000, kMaxSize = 2'000'000;
   int64_t kernels_ = 0, size_ = 0;
 };
 

@@ -328,9 +328,9 @@ KernelTable::Call StepBuilder::kernel_of(const PlainExtents& plain, const Tensor
   scheduled.source = graph.source;
   KernelTable::Call kernel = kernels_.add(scheduled);
   // Symbols of attributes are not plain, and anonymous ones count as equal: such a kernel is no other's.
-  const bool plain_scalars =
-      std::all_of(kernel.scalars.begin(), kernel.scalars.end(),
-                  [&](const loop::Expr& scalar) { return only_symbols_of(scalar, plain.values); });
+  const bool plain_scalars = std::all_of(kernel.scalars.begin(), kernel.scalars.end(), [&](const loop::Expr& scalar) {
+    return only_symbols_of(scalar, plain.values);
+  });
   if (plain_scalars) scheduled_.emplace(hash, std::pair(plain.function, kernel));
   return kernel;
 }

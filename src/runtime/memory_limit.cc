@@ -29,8 +29,8 @@ int64_t memory_limit() {
   static const int64_t limit = [] {
     const int64_t pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     const int64_t machine = pages > 0 && page > 0 ? pages * page : std::numeric_limits<int64_t>::max();
-    return std::min({machine, number_in("/sys/fs/cgroup/memory.max"),
-                     number_in("/sys/fs/cgroup/memory/memory.limit_in_bytes")});
+    return std::min(
+        {machine, number_in("/sys/fs/cgroup/memory.max"), number_in("/sys/fs/cgroup/memory/memory.limit_in_bytes")});
   }();
   return limit;
 }

@@ -15,7 +15,7 @@ using namespace loop;  // NOLINT(google-build-using-namespace): this file is abo
 
 namespace {
 
-constexpr int kFuel = 24;             // eliminations along one path of a proof
+constexpr int kFuel = 24;            // eliminations along one path of a proof
 constexpr int64_t kSteps = 1 << 14;  // factors looked at in one proof; what needs more counts as not proven
 
 bool is_index(const Expr& expr) { return expr.dtype() == dtype::int64_ && expr.lanes() == 1; }

@@ -14,8 +14,8 @@ namespace {
 using AtomPtr = std::shared_ptr<const DimAtom>;
 
 constexpr size_t kMaxTerms = 128;
-constexpr size_t kMaxFactors = 1024;  // of all terms together
-constexpr size_t kMaxText = 8192;     // bytes
+constexpr size_t kMaxFactors = 1024;      // of all terms together
+constexpr size_t kMaxText = 8192;         // bytes
 constexpr int64_t kMaxAlive = 256 << 20;  // bytes
 
 // Bytes of all expressions that are alive.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A walk over protobuf's wire format: a field is a varint of 8 * number + wire type, then a varint (type 0), eight bytes
-// (1), a length and so many bytes (2), or four bytes (5).
+// A walk over protobuf's wire format: a field is a varint of 8 * number + wire type, then a varint (type 0), eight
+// bytes (1), a length and so many bytes (2), or four bytes (5).
 #include "import/onnx/carve.h"
 
 #include <iterator>

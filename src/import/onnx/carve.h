@@ -23,9 +23,9 @@ struct Carved {
 // Raw data of less than this stay where they are.
 inline constexpr size_t kCarveFrom = 4096;  // bytes
 
-// `bytes` as a ModelProto: raw_data of initialisers and of tensor attributes, in subgraphs and functions too, become the
-// field `carved`. What does not follow the wire format is copied as it is, for protobuf to refuse. Takes time and memory
-// in proportion to the skeleton's size.
+// `bytes` as a ModelProto: raw_data of initialisers and of tensor attributes, in subgraphs and functions too, become
+// the field `carved`. What does not follow the wire format is copied as it is, for protobuf to refuse. Takes time and
+// memory in proportion to the skeleton's size.
 Carved carve_raw_data(std::string_view bytes);
 
 }  // namespace treadle::onnx

@@ -27,8 +27,7 @@ void File::read(void* data, size_t bytes, int64_t offset, const std::string& wha
   while (bytes > 0) {
     const ssize_t got = pread(fd_, out, bytes, offset);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0)
-      fail(ErrorCode::Io, "cannot read {}: {}", what, got < 0 ? std::strerror(errno) : "it is too short");
+    if (got <= 0) fail(ErrorCode::Io, "cannot read {}: {}", what, got < 0 ? std::strerror(errno) : "it is too short");
     out += got;
     offset += got;
     bytes -= static_cast<size_t>(got);

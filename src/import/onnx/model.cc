@@ -43,8 +43,8 @@ void check_unknown_fields(const Message& message) {
   }
 }
 
-// Counts the tensors whose raw data were taken out: each piece must have found its own. A file that has the field itself
-// breaks that.
+// Counts the tensors whose raw data were taken out: each piece must have found its own. A file that has the field
+// itself breaks that.
 class CarvedCheck {
  public:
   explicit CarvedCheck(size_t pieces) : seen_(pieces) {}

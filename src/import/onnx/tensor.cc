@@ -186,8 +186,7 @@ Tensor take_tensor(onnxpb::TensorProto& proto, const DataFolder& folder, const R
   // The size is compared before memory is taken: dims of a hostile file may be anything.
   const int64_t have = fields ? typed : static_cast<int64_t>(raw_bytes / dtype.bytes());
   if (have != count || (!fields && raw_bytes % dtype.bytes() != 0)) {
-    const std::string what =
-        fields ? fmt::format("{} values", typed) : fmt::format("{} bytes", raw_bytes);
+    const std::string what = fields ? fmt::format("{} values", typed) : fmt::format("{} bytes", raw_bytes);
     fail(ErrorCode::ImportFormat, "the tensor holds {}, its dims {} and {} ask for {} elements", what,
          to_string(to_shape(dims)), to_string(dtype), count);
   }

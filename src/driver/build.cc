@@ -75,9 +75,9 @@ pass::PassContext make_context(const BuildOptions& options) {
 
 }  // namespace
 
-ir::Module optimize(const ir::Module& module, const BuildOptions& options, BuildReport* report) {
+ir::Module optimize(ir::Module module, const BuildOptions& options, BuildReport* report) {
   pass::PassContext context = make_context(options);
-  ir::Module result = pass::run_passes(module, pass::default_pipeline(), context);
+  ir::Module result = pass::run_passes(std::move(module), pass::default_pipeline(), context);
   if (report) report->passes = context.times;
   return result;
 }
@@ -121,7 +121,7 @@ lower::Program lower_module(const ir::Module& optimized, const BuildOptions& opt
   return program;
 }
 
-Artifact build(const ir::Module& module, const BuildOptions& options) {
+Artifact build(ir::Module module, const BuildOptions& options) {
   op::register_operators();
   Artifact artifact;
   const driver::Cache cache(options);
@@ -135,13 +135,14 @@ Artifact build(const ir::Module& module, const BuildOptions& options) {
   }
   const Target target = codegen::parse_target(options.target);
   BuildReport& report = artifact.report_;
-  const lower::Program program = lower_module(optimize(module, options, &report), options, &report);
+  // Weights are held once on the way: each form is released when the next one is made.
+  lower::Program program = lower_module(optimize(std::move(module), options, &report), options, &report);
   const Stopwatch codegen_watch;
   std::vector<codegen::Bytes> objects = driver::compile(program, target, options.opt_level, options.threads);
   report.codegen_ms = codegen_watch.ms();
   const Stopwatch link_watch;
   if (cache.enabled()) cache.store(key, program, objects, target);
-  artifact.executable_ = driver::load(program, std::move(objects), target);
+  artifact.executable_ = driver::load(std::move(program), std::move(objects), target);
   report.link_ms = link_watch.ms();
   return artifact;
 }

@@ -10,6 +10,7 @@
 #include "driver/package.h"
 #include "ir/text.h"
 #include "lower/schedule.h"
+#include "lower/size.h"
 #include "op/register.h"
 #include "schedule/simplify.h"
 
@@ -38,9 +39,24 @@ std::vector<loop::Function> all_functions(const lower::Program& program) {
   return functions;
 }
 
-}  // namespace
+// What the scheduled code of one program may grow to: LLVM's time and memory follow from it. A kernel beyond it becomes
+// the plain loop nest, which is small. The nets of bench/models.py have up to 0.04 million in a kernel and 0.8 million
+// (lower::code_size) in all.
+class ScheduleBudget {
+ public:
+  bool open() const { return kernels_ < kMaxKernels && size_ < kMaxSize; }
+  // Whether a kernel of this size is taken.
+  bool pay(int64_t size) {
+    if (!open() || size > kMaxKernel) return false;
+    ++kernels_;
+    size_ += size;
+    return true;
+  }
 
-namespace {
+ private:
+  static constexpr int64_t kMaxKernels = 1024, kMaxKernel = 100'000, kMaxSize = 2'000'000;
+  int64_t kernels_ = 0, size_ = 0;
+};
 
 pass::PassContext make_context(const BuildOptions& options) {
   op::register_operators();
@@ -59,9 +75,9 @@ pass::PassContext make_context(const BuildOptions& options) {
 
 }  // namespace
 
-ir::Module optimize(const ir::Module& module, const BuildOptions& options, BuildReport* report) {
+ir::Module optimize(ir::Module module, const BuildOptions& options, BuildReport* report) {
   pass::PassContext context = make_context(options);
-  ir::Module result = pass::run_passes(module, pass::default_pipeline(), context);
+  ir::Module result = pass::run_passes(std::move(module), pass::default_pipeline(), context);
   if (report) report->passes = context.times;
   return result;
 }
@@ -82,11 +98,14 @@ lower::Program lower_module(const ir::Module& optimized, const BuildOptions& opt
   lower::LowerOptions lower_options;
   lower_options.profile = options.profile;
   lower_options.in_place = schedule;
+  ScheduleBudget budget;
   lower::Program program = lower::lower(
       optimized,
       [&](const std::string& name, const std::vector<loop::Tensor>& inputs, const std::vector<loop::Tensor>& outputs) {
-        loop::Function function = schedule ? lower::schedule_function(name, inputs, outputs, target)
-                                           : schedule::flatten(loop::lower_naive(name, inputs, outputs));
+        loop::Function function;
+        if (schedule && budget.open()) function = lower::schedule_function(name, inputs, outputs, target);
+        if (!function.body.defined() || !budget.pay(lower::code_size(function)))
+          function = schedule::flatten(loop::lower_naive(name, inputs, outputs));
         if (options.verify) loop::verify(function);
         return function;
       },
@@ -102,7 +121,7 @@ lower::Program lower_module(const ir::Module& optimized, const BuildOptions& opt
   return program;
 }
 
-Artifact build(const ir::Module& module, const BuildOptions& options) {
+Artifact build(ir::Module module, const BuildOptions& options) {
   op::register_operators();
   Artifact artifact;
   const driver::Cache cache(options);
@@ -116,13 +135,14 @@ Artifact build(const ir::Module& module, const BuildOptions& options) {
   }
   const Target target = codegen::parse_target(options.target);
   BuildReport& report = artifact.report_;
-  const lower::Program program = lower_module(optimize(module, options, &report), options, &report);
+  // Weights are held once on the way: each form is released when the next one is made.
+  lower::Program program = lower_module(optimize(std::move(module), options, &report), options, &report);
   const Stopwatch codegen_watch;
   std::vector<codegen::Bytes> objects = driver::compile(program, target, options.opt_level, options.threads);
   report.codegen_ms = codegen_watch.ms();
   const Stopwatch link_watch;
   if (cache.enabled()) cache.store(key, program, objects, target);
-  artifact.executable_ = driver::load(program, std::move(objects), target);
+  artifact.executable_ = driver::load(std::move(program), std::move(objects), target);
   report.link_ms = link_watch.ms();
   return artifact;
 }

@@ -45,14 +45,14 @@ class Artifact {
   const BuildReport& report() const { return report_; }
 
  private:
-  friend Artifact build(const ir::Module&, const BuildOptions&);
+  friend Artifact build(ir::Module, const BuildOptions&);
   friend Artifact load_artifact(const std::string&);
   std::shared_ptr<const Executable> executable_;
   BuildReport report_;
 };
 
 // The module after the graph passes, as `treadle print` shows it. Errors: those of the passes.
-ir::Module optimize(const ir::Module& module, const BuildOptions& options, BuildReport* report = nullptr);
+ir::Module optimize(ir::Module module, const BuildOptions& options, BuildReport* report = nullptr);
 
 // The module after the last run of one pass of the pipeline. Errors: also InvalidArgument for a pass that the pipeline
 // does not run.
@@ -65,7 +65,7 @@ lower::Program lower_module(const ir::Module& optimized, const BuildOptions& opt
 Artifact load_artifact(const std::string& path);
 
 // Compiles for this machine and loads the code. The same module and options give the same code.
-Artifact build(const ir::Module& module, const BuildOptions& options = {});
+Artifact build(ir::Module module, const BuildOptions& options = {});
 
 enum class EmitKind { SharedObject, Object, Llvm, Assembly, Loop, Relay };
 // Writes what `treadle compile --emit` asks for to `path`. A shared object is complete: treadle_model_load of the

@@ -138,22 +138,25 @@ Manifest make_manifest(const lower::Program& program, const std::string& target_
   return manifest;
 }
 
-Tensor pack_constants(const lower::Program& program) {
+Tensor pack_constants(std::vector<Tensor>&& constants) {
   int64_t bytes = 0;
-  for (const Tensor& constant : program.constants) bytes = aligned(bytes + static_cast<int64_t>(constant.bytes()));
+  for (const Tensor& constant : constants) bytes = aligned(bytes + static_cast<int64_t>(constant.bytes()));
   Tensor packed(dtype::uint8_, {bytes});
   auto* base = static_cast<char*>(packed.data());
   int64_t offset = 0;
-  for (const Tensor& constant : program.constants) {
+  for (Tensor& constant : constants) {
     const auto size = static_cast<int64_t>(constant.bytes());
     std::memcpy(base + offset, constant.data(), constant.bytes());
     std::memset(base + offset + size, 0, static_cast<size_t>(aligned(offset + size) - offset - size));
     offset = aligned(offset + size);
+    constant = Tensor();
   }
   return packed;
 }
 
-std::shared_ptr<const Executable> load(const lower::Program& program, std::vector<codegen::Bytes> objects,
+Tensor pack_constants(const std::vector<Tensor>& constants) { return pack_constants(std::vector<Tensor>(constants)); }
+
+std::shared_ptr<const Executable> load(lower::Program program, std::vector<codegen::Bytes> objects,
                                        const Target& target) {
   struct Owner {
     explicit Owner(const Target& target) : jit(target) {}
@@ -163,13 +166,14 @@ std::shared_ptr<const Executable> load(const lower::Program& program, std::vecto
   auto owner = std::make_shared<Owner>(target);
   for (codegen::Bytes& object : objects) owner->jit.add(std::move(object));
   const auto main = reinterpret_cast<TreadleKernel>(owner->jit.lookup(kMainSymbol));
-  owner->constants = pack_constants(program);
-  return Executable::in_process(make_manifest(program, target.text), main, owner->constants.data(), owner);
+  const Manifest manifest = make_manifest(program, target.text);
+  owner->constants = pack_constants(std::move(program.constants));
+  return Executable::in_process(manifest, main, owner->constants.data(), owner);
 }
 
 void write_shared(const lower::Program& program, std::vector<codegen::Bytes> objects, const Target& target,
                   const std::string& path) {
-  const Tensor constants = pack_constants(program);
+  const Tensor constants = pack_constants(program.constants);
   const bool side_file = static_cast<int64_t>(constants.bytes()) > kSideFileBytes;
   const std::string side_path = path + ".constants";
   Manifest manifest =

@@ -24,10 +24,12 @@ Manifest make_manifest(const lower::Program& program, const std::string& target_
                        const std::string& constants_file = "");
 
 // All constants behind one another, each aligned, as the program's main expects them.
-Tensor pack_constants(const lower::Program& program);
+Tensor pack_constants(const std::vector<Tensor>& constants);
+// The same; releases each one when it is copied.
+Tensor pack_constants(std::vector<Tensor>&& constants);
 
 // Loads the objects into this process.
-std::shared_ptr<const Executable> load(const lower::Program& program, std::vector<codegen::Bytes> objects,
+std::shared_ptr<const Executable> load(lower::Program program, std::vector<codegen::Bytes> objects,
                                        const Target& target);
 
 // Writes the shared object `path` (and `path`.constants when there are many). Errors: Io.

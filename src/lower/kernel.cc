@@ -235,7 +235,10 @@ std::optional<int64_t> count_operations(const TensorGraph& graph) {
     }
     std::optional<int64_t> elements = constant_product(extents);
     if (!elements) return std::nullopt;
-    total += *elements * counter.count;
+    int64_t operations;
+    if (__builtin_mul_overflow(*elements, counter.count, &operations) ||
+        __builtin_add_overflow(total, operations, &total))
+      return std::nullopt;
   }
   return total;
 }

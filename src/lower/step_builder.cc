@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/text.h"
 #include "ir/visitor.h"
 #include "schedule/abstract_constants.h"
 
@@ -42,6 +43,21 @@ std::vector<int> overwritable_params(const ir::Function& function) {
     if (equal(function.params[i].type(), function.body.type())) params.push_back(static_cast<int>(i));
   }
   return params;
+}
+
+bool only_symbols_of(const loop::Expr& expr, const std::map<std::string, Dim>& symbols) {
+  struct Check : loop::ExprVisitor {
+    explicit Check(const std::map<std::string, Dim>& s) : symbols(s) {}
+    void visit_expr(const loop::Expr& e) override {
+      const auto* var = e.as<loop::VarNode>();
+      if (var && !symbols.count(var->name)) good = false;
+      visit_children(e);
+    }
+    const std::map<std::string, Dim>& symbols;
+    bool good = true;
+  } check(symbols);
+  check.visit(expr);
+  return check.good;
 }
 
 std::string node_name(const ir::Expr& expr) { return expr->span ? to_string(expr->span) : ""; }
@@ -352,13 +368,28 @@ std::optional<StepBuilder::Leaves> StepBuilder::convert_pieces(const ir::Functio
   return Leaves{step.output};
 }
 
-StepBuilder::Leaves StepBuilder::convert_kernel(const ir::Expr& function_expr, const Leaves& inputs, Steps& steps) {
-  const ir::Function& function = *function_expr.as<ir::Function>();
-  const PlainExtents plain = plain_extents(function_expr);
-  TensorGraph graph = tensor_graph(*plain.function.as<ir::Function>());
+KernelTable::Call StepBuilder::kernel_of(const PlainExtents& plain, const TensorGraph& graph) {
+  const uint64_t hash = ir::structural_hash(plain.function);
+  const auto [begin, end] = scheduled_.equal_range(hash);
+  for (auto it = begin; it != end; ++it) {
+    if (ir::structural_equal(it->second.first, plain.function)) return it->second.second;
+  }
   loop::Function scheduled = schedule_(graph.name, graph.inputs, graph.outputs);
   scheduled.source = graph.source;
   KernelTable::Call kernel = kernels_.add(scheduled);
+  // Symbols of attributes are not plain, and anonymous ones count as equal: such a kernel is no other's.
+  const bool plain_scalars = std::all_of(kernel.scalars.begin(), kernel.scalars.end(), [&](const loop::Expr& scalar) {
+    return only_symbols_of(scalar, plain.values);
+  });
+  if (plain_scalars) scheduled_.emplace(hash, std::pair(plain.function, kernel));
+  return kernel;
+}
+
+StepBuilder::Leaves StepBuilder::convert_kernel(const ir::Expr& function_expr, const Leaves& inputs, Steps& steps) {
+  const ir::Function& function = *function_expr.as<ir::Function>();
+  const PlainExtents plain = plain_extents(function_expr);
+  const TensorGraph graph = tensor_graph(*plain.function.as<ir::Function>());
+  KernelTable::Call kernel = kernel_of(plain, graph);
   std::map<const loop::VarNode*, loop::Expr> extents;
   for (const auto& [symbol, dim] : plain.values) extents[loop::symbol_var(symbol).var()] = loop::to_expr(dim);
   for (loop::Expr& scalar : kernel.scalars) scalar = loop::substitute(scalar, extents);

@@ -54,6 +54,8 @@ class StepBuilder {
   // Records checks of what the types of the function's calls assume of extents.
   void check_assumptions(const ir::Function& function, Steps& steps);
   void check(const Assumption& assumption, const std::string& where, Steps& steps);
+  // The kernel of a primitive function with plain extents.
+  KernelTable::Call kernel_of(const PlainExtents& plain, const TensorGraph& graph);
   Leaves convert_kernel(const ir::Expr& function, const Leaves& inputs, Steps& steps);
   Leaves convert_runtime(const ir::Function& function, const ir::Call& call, const Leaves& inputs, Steps& steps);
   std::optional<Leaves> convert_pieces(const ir::Function& function, const Leaves& inputs, Steps& steps);
@@ -96,6 +98,9 @@ class StepBuilder {
   const LowerOptions& options_;
   Program* program_ = nullptr;
   KernelTable kernels_;
+  // Kernels by the hash of the primitive functions that they are made of: scheduling the same one again costs more than
+  // comparing.
+  std::unordered_multimap<uint64_t, std::pair<ir::Expr, KernelTable::Call>> scheduled_;
   std::vector<Storage> storages_;
   std::unordered_map<const ir::ExprNode*, Leaves> values_;
   std::vector<const ir::ExprNode*> insertions_;  // keys of values_ in order, to undo a scope

@@ -109,10 +109,11 @@ int64_t power_of_two_below(int64_t n) {
 }
 
 int64_t size_of(const std::vector<Expr>& extents, int64_t unknown) {
+  constexpr int64_t kMost = 1 << 26;  // more changes no choice, and products of two and a cost do not overflow
   int64_t size = 1;
   for (const Expr& extent : extents) {
     const int64_t* n = as_int(extent);
-    size *= n ? *n : unknown;
+    if (__builtin_mul_overflow(size, n ? *n : unknown, &size) || size > kMost) return kMost;
   }
   return size;
 }

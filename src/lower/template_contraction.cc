@@ -188,7 +188,7 @@ std::vector<Var> reduction_order(Stage& acc, int64_t unroll, bool all) {
     int64_t repeated = 1;
     for (size_t i = r.axes.size(); i-- > 0;) {
       const int64_t* extent = as_int(r.extents[i]);
-      if (!extent || repeated * *extent > 32) break;
+      if (!extent || *extent > 32 || repeated * *extent > 32) break;
       repeated *= *extent;
       acc.unroll(acc.reduce_axis(i));
     }
@@ -249,9 +249,11 @@ struct Loops {
 Var arrange(TemplateContext& context, const Stage& acc, Stage& out, const Contraction& c, Loops loops,
             const TileProblem& problem, const Tile& tile) {
   const auto extent_of = [&](Role role) {
-    int64_t n = 1;
-    for (size_t i = 0; i < c.roles.size(); ++i) n *= c.roles[i] == role ? size_of({out.extent(i)}, kSymbolic) : 1;
-    return n;
+    std::vector<Expr> extents;
+    for (size_t i = 0; i < c.roles.size(); ++i) {
+      if (c.roles[i] == role) extents.push_back(out.extent(i));
+    }
+    return size_of(extents, kSymbolic);
   };
   const int64_t batch = extent_of(Role::Batch);
   const int64_t inner_tiles = (problem.vectors_inner + tile.vectors_inner - 1) / tile.vectors_inner;
@@ -355,10 +357,11 @@ bool schedule_contraction(TemplateContext& context, Stage& stage) {
   problem.vectors_outer = column != kNone ? size_of({stage.extent(column)}, kSymbolic) : 1;
   problem.depthwise = c.depthwise;
   const int64_t total_rows = [&] {
-    int64_t n = 1;
-    for (size_t i = 0; i < c.roles.size(); ++i)
-      n *= c.roles[i] == Role::Row ? size_of({stage.extent(i)}, kSymbolic) : 1;
-    return n;
+    std::vector<Expr> extents;
+    for (size_t i = 0; i < c.roles.size(); ++i) {
+      if (c.roles[i] == Role::Row) extents.push_back(stage.extent(i));
+    }
+    return size_of(extents, kSymbolic);
   }();
   // Without contiguous columns a few rows do not pay for a copy: dot products along k are faster.
   const bool strided = !c.b.vector_stride || *c.b.vector_stride != 1;

@@ -99,11 +99,12 @@ void schedule_elementwise(TemplateContext& context, Stage& stage, bool parallel)
   }
 
   std::vector<Var> outer;
-  int64_t outer_size = 1;
+  std::vector<Expr> outer_extents;
   for (size_t g = 0; g + 1 < groups.size(); ++g) {
     outer.push_back(groups[g].loop);
-    outer_size *= size_of({groups[g].extent});
+    outer_extents.push_back(groups[g].extent);
   }
+  const int64_t outer_size = size_of(outer_extents);
   Var last = inner.loop;
   constexpr int64_t kChunk = 16384;  // operations of one parallel task, at least
   if (parallel && outer_size < 8 && work > 2 * kChunk && !contiguous) {

@@ -7,7 +7,7 @@
 // When:   every operand of a pure call is a constant (or made from constants), and its type is static.
 // Not:    inside primitive functions; creation operators (zeros, arange) alone, which cost nothing to keep; a result
 // that is much
-//         larger than what it is made of (kMaxGrowth).
+//         larger than what it is made of (kMaxGrowth); what the run of the pass can no longer pay (Budget).
 // Values: as the compiled kernels give them. All foldable subgraphs of the module are computed as one batch by the
 // context's evaluator.
 #include <unordered_map>
@@ -16,6 +16,7 @@
 #include "pass/interpreter.h"
 #include "pass/passes.h"
 #include "pass/rewriter.h"
+#include "pass/work.h"
 
 namespace treadle::pass {
 namespace {
@@ -25,25 +26,49 @@ using ir::Expr;
 constexpr int64_t kFreeBytes = 1 << 20;  // results up to this size may be made from nothing
 constexpr int64_t kMaxGrowth = 4;        // larger ones must be at most so many times their constants
 
-// Bytes of a value; -1 when its type is not static.
-int64_t static_bytes(const Type& type) {
-  if (const TensorType* tensor = as_tensor(type)) {
-    if (!is_static(tensor->shape)) return -1;
-    int64_t bytes = static_cast<int64_t>(tensor->dtype.bytes());
-    for (const Dim& dim : tensor->shape) {
-      if (__builtin_mul_overflow(bytes, dim.value(), &bytes)) return -1;
+// What one run may spend on values that a file merely names: of these, so much for nothing and so much more for each
+// byte of the module's constants. Calls beyond it stay for the run of the model.
+constexpr int64_t kFreeTotal = 64 << 20, kTotalPerByte = 16;  // bytes of all values made on the way
+constexpr int64_t kFreeWork = 1 << 29, kWorkPerByte = 256;    // elements evaluated (work_of)
+
+struct Budget {
+  int64_t constants = 0;  // bytes of the module's constants
+  int64_t bytes = 0, work = 0;
+
+  explicit Budget(const ir::Module& module) {
+    std::unordered_set<const void*> seen;
+    for (const auto& [name, function] : module.functions) {
+      ir::post_order(function, [&](const Expr& expr) {
+        const auto* constant = expr.as<ir::Constant>();
+        if (constant && seen.insert(constant->value.data()).second)
+          constants += static_cast<int64_t>(constant->value.bytes());
+      });
     }
-    return bytes;
+    bytes = kFreeTotal + kTotalPerByte * constants;
+    work = kFreeWork + kWorkPerByte * constants;
   }
-  const TupleType* tuple = as_tuple(type);
-  if (!tuple) return -1;
-  int64_t total = 0;
-  for (const Type& field : tuple->fields) {
-    const int64_t bytes = static_bytes(field);
-    if (bytes < 0) return -1;
-    total += bytes;
+
+  // Whether the call can still be paid; pays it.
+  bool pay(const ir::Call& call) {
+    const int64_t size = static_bytes(call.type);
+    if (size > bytes) return false;
+    const int64_t steps = work_of(call);
+    if (steps > work) return false;
+    bytes -= size;
+    work -= steps;
+    return true;
   }
-  return total;
+};
+
+// Whether an attribute is an expression over symbols.
+bool symbolic(const ir::Attrs& attrs) {
+  for (size_t i = 0; i < attrs.schema().size(); ++i) {
+    const ir::AttrValue value = attrs.get(i);
+    const auto* dim = std::get_if<Dim>(&value);
+    const auto* shape = std::get_if<Shape>(&value);
+    if ((dim && !dim->is_const()) || (shape && !is_static(*shape))) return true;
+  }
+  return false;
 }
 
 // What is constant in one function.
@@ -55,6 +80,8 @@ struct Analysis {
 
 class Analyser {
  public:
+  explicit Analyser(Budget& budget) : budget_(budget) {}
+
   Analysis run(const Expr& function) {
     mark_primitive_bodies(function);
     std::vector<Expr> order;
@@ -78,12 +105,13 @@ class Analyser {
   }
 
   // Bytes of the constants below; -1 when the expression is not constant.
-  int64_t source_bytes(const Expr& expr) const {
+  int64_t source_bytes(const Expr& expr) {
     if (const auto* constant = expr.as<ir::Constant>()) return static_cast<int64_t>(constant->value.bytes());
     const ir::Call* call = op_call(expr);
     if (call) {
       const ir::Op& op = *call->op();
       if (!op.has(ir::kPure) || op.has(ir::kDataDependentShape) || static_bytes(expr.type()) < 0) return -1;
+      if (call->attrs && symbolic(*call->attrs)) return -1;  // arange(first=N, stop=N + 1) is no constant
     } else if (!expr.as<ir::Tuple>() && !expr.as<ir::TupleGetItem>()) {
       return -1;
     }
@@ -93,8 +121,8 @@ class Analyser {
       if (found == analysis_.constant.end()) return -1;
       bytes += found->second;
     }
-    // Saturated: a value used twice counts twice, and a chain of doublings must not overflow.
-    return std::min<int64_t>(bytes, int64_t{1} << 50);
+    if (call && !budget_.pay(*call)) return -1;
+    return std::min(bytes, budget_.constants);  // a value used twice counts twice, but there is no more than all
   }
 
   bool worth_folding(const Expr& expr) const {
@@ -126,6 +154,7 @@ class Analyser {
     }
   }
 
+  Budget& budget_;
   Analysis analysis_;
   std::unordered_set<const ir::ExprNode*> inside_primitive_;
 };
@@ -171,8 +200,9 @@ Expr as_constant(const Expr& root, const std::vector<Tensor>& values) {
 
 ir::Module fold_constant(const ir::Module& module, PassContext& context) {
   std::vector<Expr> roots;
+  Budget budget(module);
   for (const auto& [name, function] : module.functions) {
-    for (const Expr& root : Analyser().run(function).roots) {
+    for (const Expr& root : Analyser(budget).run(function).roots) {
       if (context.allow_rewrite()) roots.push_back(root);
     }
   }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "runtime/kernels/kernels.h"
+#include "runtime/memory_limit.h"
 #include "runtime/thread_pool.h"
 
 namespace treadle {
@@ -75,7 +76,7 @@ int32_t RunState::parallel_for(TreadleContext* context, TreadleParallelBody body
 
 // The smallest free block that is at most twice too large, else a new one.
 void* RunState::allocate(TreadleContext* context, int64_t bytes) noexcept {
-  if (bytes < 0 || bytes > INT64_MAX / 4) return nullptr;
+  if (bytes < 0 || bytes > std::min(memory_limit(), INT64_MAX / 4)) return nullptr;
   const size_t size = (static_cast<size_t>(bytes) + kAlignment) / kAlignment * kAlignment;
   RunState& state = of(context);
   std::lock_guard lock(state.mutex_);

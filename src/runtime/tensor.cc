@@ -5,6 +5,8 @@
 #include <cstring>
 #include <new>
 
+#include "runtime/memory_limit.h"
+
 namespace treadle {
 
 int64_t element_count(std::span<const int64_t> shape) {
@@ -26,6 +28,10 @@ Tensor::Tensor(DType dtype, std::vector<int64_t> shape)
   if (__builtin_mul_overflow(static_cast<size_t>(size_), dtype.bytes(), &bytes) || bytes > SIZE_MAX / 2) {
     fail(ErrorCode::Limit, "a tensor of {} elements does not fit into memory", size_);
   }
+  // Asked for more than there is, the system may say yes and end the process when the memory is used.
+  if (bytes > static_cast<size_t>(memory_limit()))
+    fail(ErrorCode::Limit, "a tensor or buffer of {} bytes is needed, this process can have {} bytes of memory", bytes,
+         memory_limit());
   bytes = (bytes + kAlignment) / kAlignment * kAlignment;  // at least one line, so that data() is never null
   data_ = std::aligned_alloc(kAlignment, bytes);
   if (!data_) fail(ErrorCode::Limit, "out of memory for a tensor of {} bytes", bytes);

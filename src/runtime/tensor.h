@@ -23,7 +23,8 @@ int64_t element_count(std::span<const int64_t> shape);
 class Tensor {
  public:
   Tensor() = default;
-  // Allocates; contents are undefined. Errors: Limit, as element_count, or when memory is short.
+  // Allocates; contents are undefined. Errors: Limit, as element_count, for more than
+  // memory_limit() bytes, or when memory is short.
   Tensor(DType dtype, std::vector<int64_t> shape);
   // Wraps memory that `owner` keeps alive (a mapped file, a DLPack tensor); null owner: the caller does.
   Tensor(DType dtype, std::vector<int64_t> shape, void* data, std::shared_ptr<const void> owner);

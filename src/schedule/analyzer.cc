@@ -15,7 +15,8 @@ using namespace loop;  // NOLINT(google-build-using-namespace): this file is abo
 
 namespace {
 
-constexpr int kFuel = 24;  // eliminations along one path of a proof
+constexpr int kFuel = 24;            // eliminations along one path of a proof
+constexpr int64_t kSteps = 1 << 14;  // factors looked at in one proof; what needs more counts as not proven
 
 bool is_index(const Expr& expr) { return expr.dtype() == dtype::int64_ && expr.lanes() == 1; }
 
@@ -197,6 +198,15 @@ int Analyzer::pick(const Poly& poly) const {
 std::optional<int64_t> Analyzer::lower(const Poly& poly, int fuel) {
   if (poly.is_const()) return poly.constant;
   if (fuel == 0) return std::nullopt;
+  // Each level asks for the sign of a factor, so that depth alone does not bound the work.
+  struct Count {
+    int& count;
+    explicit Count(int& c) : count(c) { ++count; }
+    ~Count() { --count; }
+  } const count(eliminating_);
+  if (eliminating_ == 1) steps_ = kSteps;
+  for (const Poly::Term& term : poly.terms) steps_ -= static_cast<int64_t>(term.factors.size());
+  if (steps_ < 0) return std::nullopt;
   const int target = pick(poly);
   Poly factor, rest;
   rest.constant = poly.constant;

@@ -89,7 +89,9 @@ class Analyzer {
   std::unordered_map<const loop::ExprNode*, std::pair<loop::Expr, Poly>> poly_memo_;
   std::unordered_map<const loop::ExprNode*, std::pair<loop::Expr, loop::Expr>> memo_;
   int next_depth_ = 1;
-  int proofs_ = 0;  // that are under way
+  int proofs_ = 0;       // that are under way
+  int eliminating_ = 0;  // calls of `lower` that are under way
+  int64_t steps_ = 0;    // factors that the outermost of them may still look at
 };
 
 // Arithmetic on normal forms.

@@ -13,7 +13,23 @@ namespace {
 
 using AtomPtr = std::shared_ptr<const DimAtom>;
 
-constexpr size_t kMaxTerms = 512;
+constexpr size_t kMaxTerms = 128;
+constexpr size_t kMaxFactors = 1024;      // of all terms together
+constexpr size_t kMaxText = 8192;         // bytes
+constexpr int64_t kMaxAlive = 256 << 20;  // bytes
+
+// Bytes of all expressions that are alive.
+std::atomic<int64_t> alive{0};
+
+int64_t bytes_of(const DimPoly& poly) {
+  size_t bytes = sizeof(DimPoly) + poly.key.capacity() + poly.terms.capacity() * sizeof(DimTerm);
+  for (const DimTerm& term : poly.terms) bytes += term.factors.capacity() * sizeof(term.factors[0]);
+  return static_cast<int64_t>(bytes);
+}
+
+[[noreturn]] void too_large(const char* what, size_t limit) {
+  fail(ErrorCode::Limit, "an extent's expression has more than {} {}", limit, what);
+}
 
 [[noreturn]] void overflow() { fail(ErrorCode::Limit, "an extent leaves the range of 64-bit integers"); }
 
@@ -77,7 +93,10 @@ void canonicalise(DimPoly& poly) {
     }
   }
   std::erase_if(merged, [](const DimTerm& term) { return term.coefficient == 0; });
-  if (merged.size() > kMaxTerms) fail(ErrorCode::Limit, "an extent's expression has more than {} terms", kMaxTerms);
+  if (merged.size() > kMaxTerms) too_large("terms", kMaxTerms);
+  size_t factors = 0;
+  for (const DimTerm& term : merged) factors += term.factors.size();
+  if (factors > kMaxFactors) too_large("factors", kMaxFactors);
   poly.terms = std::move(merged);
 }
 
@@ -109,7 +128,7 @@ AtomPtr make_atom(DimAtom::Kind kind, const Dim& a, const Dim& b) {
   atom->b = b;
   const char* name = kind == DimAtom::Kind::FloorDiv ? "floordiv" : kind == DimAtom::Kind::Min ? "min" : "max";
   atom->key = fmt::format("{}({}, {})", name, to_string(a), to_string(b));
-  if (atom->key.size() > 16384) fail(ErrorCode::Limit, "an extent's expression is longer than 16 kB");
+  if (atom->key.size() > kMaxText) too_large("characters", kMaxText);
   return atom;
 }
 
@@ -309,7 +328,16 @@ Dim Dim::from_poly(DimPoly poly) {
     return dim;
   }
   poly.key = poly_text(poly);
-  dim.poly_ = std::make_shared<const DimPoly>(std::move(poly));
+  if (poly.key.size() > kMaxText) too_large("characters", kMaxText);
+  const int64_t bytes = bytes_of(poly);
+  if (alive.fetch_add(bytes) > kMaxAlive) {
+    alive -= bytes;
+    fail(ErrorCode::Limit, "the expressions of extents take more than {} MB", kMaxAlive >> 20);
+  }
+  dim.poly_ = std::shared_ptr<const DimPoly>(new DimPoly(std::move(poly)), [bytes](const DimPoly* p) {
+    alive -= bytes;
+    delete p;
+  });
   return dim;
 }
 
@@ -351,8 +379,7 @@ Dim operator*(const Dim& a, const Dim& b) {
     else
       product.terms.push_back(std::move(term));
   };
-  if (p.terms.size() * q.terms.size() > kMaxTerms * 8)
-    fail(ErrorCode::Limit, "an extent's expression has more than {} terms", kMaxTerms);
+  if (p.terms.size() * q.terms.size() > kMaxTerms * 8) too_large("terms", kMaxTerms);
   for (const DimTerm& s : p.terms) {
     for (const DimTerm& t : q.terms) times(s.factors, s.coefficient, t.factors, t.coefficient);
     times(s.factors, s.coefficient, {}, q.constant);

@@ -19,7 +19,8 @@ struct DimAtom;
 
 // A polynomial with int64 coefficients over atoms; an atom is a symbol (an extent, so >= 0), a floor division, a
 // minimum or a maximum of polynomials. `mod` is rewritten with floor division. Immutable; copies share. A constant
-// holds no memory. Errors: Limit when a coefficient leaves int64 or an expression grows beyond 512 terms.
+// holds no memory. Errors: Limit when a coefficient leaves int64, when an expression grows beyond 128 terms, 1024
+// factors or 8 kB of text, and when all expressions that are alive together take more than 256 MB.
 class Dim {
  public:
   Dim(int64_t value = 0) : value_(value) {}  // NOLINT(google-explicit-constructor): an extent is first of all a number

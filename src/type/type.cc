@@ -50,6 +50,19 @@ std::string join(const std::vector<Type>& types) {
 
 }  // namespace
 
+TupleType::TupleType(std::vector<Type> all) : TypeNode(TypeKind::Tuple), fields(std::move(all)) {
+  for (const Type& field : fields) {
+    const TupleType* tuple = as_tuple(field);
+    leaves += tuple ? tuple->leaves : 1;
+    if (tuple) depth = std::max(depth, tuple->depth + 1);
+  }
+  leaves = std::max<int64_t>(leaves, 1);
+  if (leaves > kMaxLeaves)
+    fail(ErrorCode::Limit, "a tuple has {} fields, counted through nested tuples, at most {} are allowed", leaves,
+         kMaxLeaves);
+  if (depth > kMaxDepth) fail(ErrorCode::Limit, "tuples are nested deeper than {}", kMaxDepth);
+}
+
 bool is_complete(const Type& type) {
   if (!type) return false;
   if (const TupleType* tuple = as_tuple(type))

@@ -28,9 +28,16 @@ struct TensorType : TypeNode {
   DType dtype;
 };
 
+// Tuples of tuples share their fields, so that a short program can name a type of exponential size: there is a limit.
 struct TupleType : TypeNode {
-  explicit TupleType(std::vector<Type> fields) : TypeNode(TypeKind::Tuple), fields(std::move(fields)) {}
+  static constexpr int64_t kMaxLeaves = 1 << 16;
+  static constexpr int kMaxDepth = 256;
+
+  // Errors: Limit for more fields, counted through nested tuples, or deeper nesting.
+  explicit TupleType(std::vector<Type> fields);
   std::vector<Type> fields;  // a field may be null: not known yet
+  int64_t leaves = 0;        // fields that are no tuples, of this and of nested tuples; at least 1
+  int depth = 1;             // of nested tuples
 };
 
 struct FuncType : TypeNode {

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "import/onnx/file.h"
 #include "import/onnx/tensor.h"
 
 namespace treadle::onnx {
@@ -17,20 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMapFrom = 64 * 1024;  // bytes; smaller tensors are read
-
-class File {
- public:
-  explicit File(int fd) : fd_(fd) {}
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  ~File() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int fd() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 bool inside(const fs::path& path, const fs::path& folder) {
   auto part = path.begin();
@@ -66,20 +53,6 @@ fs::path resolve(const DataFolder& folder, const std::string& location) {
   return target;
 }
 
-void read_all(const File& file, void* data, size_t bytes, int64_t offset, const std::string& location) {
-  auto* out = static_cast<char*>(data);
-  while (bytes > 0) {
-    const ssize_t got = pread(file.fd(), out, bytes, offset);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0)
-      fail(ErrorCode::Io, "cannot read external data \"{}\": {}", printable(location),
-           got < 0 ? std::strerror(errno) : "it is too short");
-    out += got;
-    offset += got;
-    bytes -= static_cast<size_t>(got);
-  }
-}
-
 }  // namespace
 
 Tensor external_tensor(const DataFolder& folder, const std::string& location, int64_t offset, DType dtype,
@@ -108,7 +81,7 @@ Tensor external_tensor(const DataFolder& folder, const std::string& location, in
     }
   }
   Tensor tensor(dtype, dims);
-  read_all(file, tensor.data(), bytes, offset, location);
+  file.read(tensor.data(), bytes, offset, fmt::format("external data \"{}\"", printable(location)));
   if (dtype.is_bool()) {
     auto* values = static_cast<uint8_t*>(tensor.data());
     for (size_t i = 0; i < bytes; ++i) values[i] = values[i] != 0;

@@ -96,7 +96,8 @@ const Tensor& GraphImporter::tensor_of(const onnxpb::TensorProto& proto) {
   const auto found = tensors_.find(&proto);
   if (found != tensors_.end()) return found->second;
   // Taking the value empties the message, which nobody reads again: the model is ours.
-  return tensors_.emplace(&proto, take_tensor(const_cast<onnxpb::TensorProto&>(proto), model_.folder)).first->second;
+  return tensors_.emplace(&proto, take_tensor(const_cast<onnxpb::TensorProto&>(proto), model_.folder, model_.raw))
+      .first->second;
 }
 
 Dim GraphImporter::fresh_symbol(const std::string& base) {

@@ -76,7 +76,7 @@ TEST(OnnxTensor, SixteenBitFloatsInInt32Data) {
   proto.add_dims(2);
   proto.add_int32_data(15872);
   proto.add_int32_data(49152);
-  const Tensor tensor = take_tensor(proto, {});
+  const Tensor tensor = take_tensor(proto, {}, RawData());
   EXPECT_EQ(tensor.dtype(), dtype::float16_);
   EXPECT_EQ(tensor.at(0), 1.5);
   EXPECT_EQ(tensor.at(1), -2.0);
@@ -87,7 +87,7 @@ TEST(OnnxTensor, BytesOfBoolsBecomeZeroOrOne) {
   proto.set_data_type(9);
   proto.add_dims(3);
   proto.set_raw_data(std::string("\x02\x00\xff", 3));
-  EXPECT_THAT(take_tensor(proto, {}).to_ints(), ElementsAre(1, 0, 1));
+  EXPECT_THAT(take_tensor(proto, {}, RawData()).to_ints(), ElementsAre(1, 0, 1));
 }
 
 TEST(OnnxTensor, ValuesOutsideOfTheDtypeAreRefused) {
@@ -95,7 +95,7 @@ TEST(OnnxTensor, ValuesOutsideOfTheDtypeAreRefused) {
   proto.set_data_type(3);
   proto.add_dims(1);
   proto.add_int32_data(300);
-  EXPECT_THROW(take_tensor(proto, {}), Error);
+  EXPECT_THROW(take_tensor(proto, {}, RawData()), Error);
 }
 
 TEST(OnnxTensor, ExternalDataAreMappedOrRead) {

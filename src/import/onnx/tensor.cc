@@ -111,6 +111,13 @@ std::pair<int64_t, int> typed_values(const onnxpb::TensorProto& proto) {
   return {total, fields};
 }
 
+// Gives back the memory of the typed fields; Clear would keep it.
+void release_typed(onnxpb::TensorProto& proto) {
+  onnxpb::TensorProto bare;
+  bare.set_name(proto.name());
+  proto.Swap(&bare);
+}
+
 }  // namespace
 
 std::string code_name(int64_t code) {
@@ -156,7 +163,7 @@ DType dtype_of_code(int64_t code) {
   fail(ErrorCode::ImportFormat, "element type {} is unknown", code);
 }
 
-Tensor take_tensor(onnxpb::TensorProto& proto, const DataFolder& folder) {
+Tensor take_tensor(onnxpb::TensorProto& proto, const DataFolder& folder, const RawData& raw) {
   const DType dtype = dtype_of_code(proto.data_type());
   if (proto.has_segment()) fail(ErrorCode::ImportUnsupported, "the tensor is stored in segments");
   const std::vector<int64_t> dims(proto.dims().begin(), proto.dims().end());
@@ -166,31 +173,36 @@ Tensor take_tensor(onnxpb::TensorProto& proto, const DataFolder& folder) {
   const int64_t count = element_count(dims);
   const auto [typed, fields] = typed_values(proto);
   if (proto.data_location() == 1) {
-    if (typed > 0 || proto.has_raw_data())
+    if (typed > 0 || proto.has_raw_data() || proto.has_carved())
       fail(ErrorCode::ImportFormat, "the tensor has both external and inline data");
     return take_external(proto, folder, dtype, dims);
   }
   if (proto.data_location() != 0) fail(ErrorCode::ImportFormat, "data_location {} is unknown", proto.data_location());
   if (proto.external_data_size() > 0)
     fail(ErrorCode::ImportFormat, "the tensor lists external data, but its data_location says that it has none");
-  if (fields > 1 || (fields == 1 && !proto.raw_data().empty()))
+  const uint64_t raw_bytes = proto.raw_data().size() + (proto.has_carved() ? raw.size(proto.carved()) : 0);
+  if (fields > 1 || (fields == 1 && raw_bytes > 0) || (proto.has_carved() && !proto.raw_data().empty()))
     fail(ErrorCode::ImportFormat, "the tensor has data in several fields");
   // The size is compared before memory is taken: dims of a hostile file may be anything.
-  const int64_t have = fields ? typed : static_cast<int64_t>(proto.raw_data().size() / dtype.bytes());
-  if (have != count || (!fields && proto.raw_data().size() % dtype.bytes() != 0)) {
-    const std::string what =
-        fields ? fmt::format("{} values", typed) : fmt::format("{} bytes", proto.raw_data().size());
+  const int64_t have = fields ? typed : static_cast<int64_t>(raw_bytes / dtype.bytes());
+  if (have != count || (!fields && raw_bytes % dtype.bytes() != 0)) {
+    const std::string what = fields ? fmt::format("{} values", typed) : fmt::format("{} bytes", raw_bytes);
     fail(ErrorCode::ImportFormat, "the tensor holds {}, its dims {} and {} ask for {} elements", what,
          to_string(to_shape(dims)), to_string(dtype), count);
   }
   Tensor tensor(dtype, dims);
   if (fields) {
     copy_typed(proto, tensor);
+    release_typed(proto);
     return tensor;
   }
-  const std::unique_ptr<std::string> raw(proto.release_raw_data());
-  if (!raw || raw->empty()) return tensor;
-  std::memcpy(tensor.data(), raw->data(), raw->size());
+  if (proto.has_carved()) {
+    raw.read(proto.carved(), tensor.data());
+  } else {
+    const std::unique_ptr<std::string> bytes(proto.release_raw_data());
+    if (!bytes || bytes->empty()) return tensor;
+    std::memcpy(tensor.data(), bytes->data(), bytes->size());
+  }
   if (dtype.is_bool()) {
     auto* bytes = static_cast<uint8_t*>(tensor.data());
     for (int64_t i = 0; i < count; ++i) bytes[i] = bytes[i] != 0;

@@ -15,9 +15,10 @@ DType dtype_of_code(int64_t code);
 // "FLOAT8E4M3FN (17)".
 std::string code_name(int64_t code);
 
-// The tensor; its raw data are taken out of the message, so this is called once. `folder` is where external data may
-// lie. Errors: ImportFormat when data and dims do not agree; ImportUnsupported; ImportPath; Io; Limit.
-Tensor take_tensor(onnxpb::TensorProto& proto, const DataFolder& folder);
+// The tensor; its data are taken out of the message, so this is called once. `raw` has the data of a tensor with
+// `carved`. `folder` is where external data may lie. Errors: ImportFormat when data and dims do not agree;
+// ImportUnsupported; ImportPath; Io; Limit.
+Tensor take_tensor(onnxpb::TensorProto& proto, const DataFolder& folder, const RawData& raw);
 
 // The bytes at `offset` of the file `location` (relative, with '/') in `folder`: mapped when the offset suits the dtype
 // and there are at least 64 KiB, else read. Errors: ImportPath for an absolute path, "..", a link that leaves the

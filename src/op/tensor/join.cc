@@ -2,6 +2,7 @@
 #include "op/tensor/join.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "op/relations.h"
 #include "op/tensor/reshape.h"
@@ -40,21 +41,32 @@ void concatenate_relation(ir::Relation& relation) {
   relation.set_output(tensor_type(shape, first->dtype));
 }
 
+constexpr size_t kFewParts = 16;
+
 std::vector<loop::Tensor> concatenate_compute(const ir::Call& call, const std::vector<loop::Tensor>& inputs) {
   const std::vector<const TensorType*> types = input_types(call);
   const int64_t axis = normalise_axis(attrs_of<ConcatenateAttrs>(call).axis, inputs[0].rank());
   std::vector<Dim> begins{0};
   for (const TensorType* type : types) begins.push_back(begins.back() + type->shape[axis]);
   return {loop::compute("concatenate", loop::to_exprs(output_shape(call)), [&](const std::vector<loop::Var>& axes) {
-    loop::Expr result;
-    for (size_t i = inputs.size(); i-- > 0;) {
-      if (types[i]->shape[axis].is(0)) continue;
-      Indices index = to_indices(axes);
-      index[axis] = index[axis] - loop::to_expr(begins[i]);
-      const loop::Expr value = inputs[i](index);
-      result = result.defined() ? loop::select(axes[axis] < loop::to_expr(begins[i + 1]), value, result) : value;
+    std::vector<size_t> parts;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!types[i]->shape[axis].is(0)) parts.push_back(i);
     }
-    return result.defined() ? result : loop::constant(0, inputs[0].dtype());
+    if (parts.empty()) return loop::constant(0, inputs[0].dtype());
+    // The element, which lies in one of parts[first … last - 1]. Few parts are asked for one by one; many are halved,
+    // since expressions are walked by recursion.
+    const std::function<loop::Expr(size_t, size_t)> element = [&](size_t first, size_t last) {
+      if (first + 1 == last) {
+        Indices index = to_indices(axes);
+        index[axis] = index[axis] - loop::to_expr(begins[parts[first]]);
+        return inputs[parts[first]](index);
+      }
+      const size_t middle = parts.size() <= kFewParts ? first + 1 : first + (last - first) / 2;
+      const loop::Expr inside = axes[axis] < loop::to_expr(begins[parts[middle]]);
+      return loop::select(inside, element(first, middle), element(middle, last));
+    };
+    return element(0, parts.size());
   })};
 }
 

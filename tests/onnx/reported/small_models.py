@@ -24,7 +24,7 @@ def kind_of(dtype):
 
 def declared(name, array_or_dtype, shape=None):
     """A value's declaration. `shape` may have names; None: that of the array, or no shape for a dtype."""
-    if isinstance(array_or_dtype, np.ndarray):
+    if isinstance(array_or_dtype, (np.ndarray, np.generic)):
         return helper.make_tensor_value_info(name, kind_of(array_or_dtype.dtype), array_or_dtype.shape if shape is None else shape)
     return helper.make_tensor_value_info(name, kind_of(array_or_dtype), shape)
 

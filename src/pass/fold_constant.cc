@@ -4,12 +4,13 @@
 //   add(%x, multiply(meta[c], 2f))        =>   add(%x, meta[c'])
 //   if (True) { a } else { b }            =>   a
 //
-// When:   every operand of a pure call is a constant (or made from constants), and its type is static.
+// When:   every operand of a pure call is a constant (or made from constants), and its type and attributes are static.
 // Not:    inside primitive functions; creation operators (zeros, arange) alone, which cost nothing to keep; a result
 // that is much
 //         larger than what it is made of (kMaxGrowth).
 // Values: as the compiled kernels give them. All foldable subgraphs of the module are computed as one batch by the
 // context's evaluator.
+#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -44,6 +45,18 @@ int64_t static_bytes(const Type& type) {
     total += bytes;
   }
   return total;
+}
+
+// True when an attribute speaks of a run-time extent: arange(N, N + 1) has a static type, but no value yet.
+bool has_symbols(const ir::AttrsRef& attrs) {
+  const auto symbolic = [](const Dim& dim) { return !dim.is_const(); };
+  for (size_t i = 0; attrs && i < attrs->schema().size(); ++i) {
+    const ir::AttrValue value = attrs->get(i);
+    const auto* dim = std::get_if<Dim>(&value);
+    const auto* shape = std::get_if<Shape>(&value);
+    if ((dim && symbolic(*dim)) || (shape && std::any_of(shape->begin(), shape->end(), symbolic))) return true;
+  }
+  return false;
 }
 
 // What is constant in one function.
@@ -83,7 +96,9 @@ class Analyser {
     const ir::Call* call = op_call(expr);
     if (call) {
       const ir::Op& op = *call->op();
-      if (!op.has(ir::kPure) || op.has(ir::kDataDependentShape) || static_bytes(expr.type()) < 0) return -1;
+      if (!op.has(ir::kPure) || op.has(ir::kDataDependentShape) || static_bytes(expr.type()) < 0 ||
+          has_symbols(call->attrs))
+        return -1;
     } else if (!expr.as<ir::Tuple>() && !expr.as<ir::TupleGetItem>()) {
       return -1;
     }

@@ -144,6 +144,3 @@ def signal(*values, dtype=f32):
 def numbers(*shape, seed=0, dtype=f32):
     """Random numbers between -2 and 2."""
     return np.random.default_rng(seed).uniform(-2, 2, shape).astype(dtype)
-
-
-__all__ = [name for name in dir() if not name.startswith("_")]

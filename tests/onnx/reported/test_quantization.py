@@ -72,9 +72,13 @@ def test_round(dtype):
 
 def test_dynamic_quantize():
     x = f32([0, 0.5, 1, 1.5, 2.5, -1, 3.3, 254, 127.5])
-    for values in [x, -x, np.zeros(3, f32), f32([[1, 2], [3, 254]])]:
+    for values in [x, -x, f32([[1, 2], [3, 254]]), f32([-4])]:
         model = node_model("DynamicQuantizeLinear", {"x": values}, 11, [np.uint8, f32, np.uint8])
         same_as(reference, model, {"x": values})
+    # Without any range every scale is right; zeros stay zeros.
+    y, scale, zero = one("DynamicQuantizeLinear", {"x": np.zeros(3, f32)}, 11, [np.uint8, f32, np.uint8])
+    assert np.isfinite(scale)
+    np.testing.assert_array_equal((y.astype(f32) - zero) * scale, np.zeros(3))
 
 
 def test_quantized_products():
@@ -97,7 +101,7 @@ def test_quantized_network():
                "oz": np.array(-5, np.int8)}
     nodes = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]), helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]), helper.make_node("DequantizeLinear", ["w", "ws", "wz"], ["wd"], axis=0),
              helper.make_node("Conv", ["d", "wd"], ["c"], pads=[1] * 4), helper.make_node("Relu", ["c"], ["r"]), helper.make_node("QuantizeLinear", ["r", "o", "oz"], ["y"])]
-    model = model_of(nodes, {"x": x}, {"y": np.int8}, constants=weights)
+    model = model_of(nodes, {"x": x}, {"y": np.int8}, 19, weights)
     close(run(model, {"x": x})["y"], reference(model, {"x": x})["y"])
 
 

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resizing: coordinates come from the scales that are given, not from the extents that they lead to."""
 
-import itertools
 import math
 
 import numpy as np
 import pytest
-from small_models import close, f32, folded, i64, node_model, numbers, one, reference, same_as
+from onnx import helper
+from small_models import close, declared, f32, folded, i64, model_of, node_model, numbers, one, reference, same_as, session
 
+# n: the extent; m: the resized one, which ONNX's own tests of align_corners take before it is rounded down.
 COORDINATES = {
     "half_pixel": lambda i, scale, n, m: (i + 0.5) / scale - 0.5,
     "pytorch_half_pixel": lambda i, scale, n, m: (i + 0.5) / scale - 0.5 if m > 1 else 0.0,
-    "align_corners": lambda i, scale, n, m: i * (n - 1) / (m - 1) if m > 1 else 0.0,
+    "align_corners": lambda i, scale, n, m: i * (n - 1) / (n * scale - 1) if m > 1 else 0.0,
     "asymmetric": lambda i, scale, n, m: i / scale,
 }
 
@@ -105,16 +106,44 @@ def test_other_modes(scales, attributes):
     same_as(reference, model, {"x": x}, rtol=1e-4)
 
 
-# From opset 18 the axes may be named; and downscaling may widen its filter.
+# From opset 18 the axes may be named, in any order.
 @pytest.mark.parametrize("opset", [18, 19])
-def test_axes_and_antialias(opset):
+@pytest.mark.parametrize("axes, scales", [([2, 3], [0.5, 1.5]), ([3], [0.6]), ([3, 2], [1.5, 0.5]), ([-1], [2.0])])
+def test_named_axes(opset, axes, scales):
     x = numbers(1, 2, 6, 8)
-    for axes, scales in [([2, 3], [0.5, 1.5]), ([3], [0.6]), ([3, 2], [1.5, 0.5]), ([-1], [2.0])]:
-        model = node_model("Resize", {"x": x}, opset, constants={"roi": None, "s": np.array(scales, f32)}, mode="linear", axes=axes)
-        same_as(reference, model, {"x": x}, rtol=1e-4)
-    for mode, scale in itertools.product(["linear", "cubic"], [0.4, 0.75]):
-        model = node_model("Resize", {"x": x}, opset, constants={"roi": None, "s": np.array([1, 1, scale, scale], f32)}, mode=mode, antialias=1)
-        same_as(reference, model, {"x": x}, rtol=1e-4)
+    given = np.ones(4)
+    given[axes] = f32(scales)
+    expected = resized(x, given, [math.floor(n * s) for n, s in zip(x.shape, given)], "linear", "half_pixel")
+    close(one("Resize", {"x": x}, opset, constants={"roi": None, "s": f32(scales)}, mode="linear", axes=axes), expected, 1e-4, 1e-5)
+    # The same as sizes.
+    sizes = np.array([expected.shape[axis] for axis in axes], i64)
+    given[axes] = [expected.shape[axis] / x.shape[axis] for axis in axes]
+    y = one("Resize", {"x": x}, opset, constants={"roi": None, "s": None, "z": sizes}, mode="linear", axes=axes)
+    close(y, resized(x, given, expected.shape, "linear", "half_pixel"), 1e-4, 1e-5)
+
+
+# Downscaling may widen its filter.
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize("scale", [0.4, 0.75])
+def test_antialias(mode, scale):
+    x = numbers(1, 1, 6, 8)
+    model = node_model("Resize", {"x": x}, 18, constants={"roi": None, "s": np.array([1, 1, scale, scale], f32)}, mode=mode, antialias=1)
+    same_as(reference, model, {"x": x}, rtol=1e-4)
+
+
+# An extent that is known only at run time gives what it gives when it is known.
+@pytest.mark.parametrize("coordinates", COORDINATES)
+@pytest.mark.parametrize("mode", ["linear", "nearest"])
+def test_symbolic_extent(coordinates, mode):
+    node = helper.make_node("Resize", ["x", "", "s"], ["y"], mode=mode, coordinate_transformation_mode=coordinates)
+    for scale in [2.5, 0.6]:
+        compiled = session(model_of([node], [declared("x", f32, [1, 1, "h", 3])], {"y": f32}, constants={"s": f32([1, 1, scale, 1])}))
+        for extent in [1, 4, 5, 7]:
+            if math.floor(extent * scale) == 0:
+                continue
+            x = numbers(1, 1, extent, 3)
+            expected = resized(x, [1, 1, float(f32(scale)), 1], [1, 1, math.floor(extent * float(f32(scale))), 3], mode, coordinates)
+            close(compiled.run(None, {"x": x})[0], expected, 1e-4, 1e-5)
 
 
 def test_upsample_and_folded_resize():

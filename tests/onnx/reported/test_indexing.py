@@ -31,8 +31,8 @@ def test_slice_bounds(start, end, step):
     start, end, axes, step = (np.array([value], i64) for value in (start, end, 0, step))
     close(everywhere("Slice", {"x": x}, 13, constants={"s": start, "e": end, "a": axes, "t": step}), expected)
     # The bounds and the step as run-time inputs.
-    close(one("Slice", {"x": x, "s": start, "e": end}, 13, constants={"a": axes, "t": step}), expected)
-    close(one("Slice", {"x": x, "s": start, "e": end, "a2": None, "t": step}, 13), expected)
+    close(one("Slice", {"x": x, "s": start, "e": end}, 13, constants={"a": axes, "t": step}, levels=(0,)), expected)
+    close(one("Slice", {"x": x, "s": start, "e": end, "a2": None, "t": step}, 13, levels=(3,)), expected)
 
 
 @pytest.mark.parametrize("bounds, expected", [((7, 1, -2), [7, 5, 3]), ((-1, LOWEST, -3), [9, 6, 3, 0]), ((2, 7, -2), []), ((5, -1, -1), []), ((4, 4, 1), [])])
@@ -92,7 +92,7 @@ def padded(x, begin, end, mode, value):
 
 
 @pytest.mark.parametrize("pads", PADS)
-@pytest.mark.parametrize("opset", [7, 11, 13, 18, 21])
+@pytest.mark.parametrize("opset", [7, 11, 18])
 def test_negative_pads(pads, opset):
     x = f32([1, 2, 3, 4])
     expected = padded(x, *pads, "constant", 9)
@@ -164,15 +164,14 @@ def test_negative_indices(dtype):
     close(one("Gather", {"x": x, "i": indices}), f32([11, 14, 13, 13]))
 
 
-@pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 3, 4)])
-@pytest.mark.parametrize("dtype", [np.int64, np.int32])
+@pytest.mark.parametrize("shape, dtype", [((4,), i64), ((3, 4), i64), ((3, 4), i32), ((2, 3, 4), i64)])
 def test_gather_axes(shape, dtype):
     x = numbers(*shape)
     for axis in range(-len(shape), len(shape)):
         n = x.shape[axis]
         for indices in [np.array(-n, dtype), np.array([[-1, 0], [n - 1, -n]], dtype), np.zeros((0,), dtype)]:
             expected = np.take(x, indices, axis)
-            close(one("Gather", {"x": x, "i": indices}, axis=axis), expected)
+            close(one("Gather", {"x": x, "i": indices}, axis=axis, levels=(3,)), expected)
             close(one("Gather", {"x": x}, constants={"i": indices}, axis=axis, levels=(3,)), expected)
 
 

@@ -55,13 +55,13 @@ def normalised(op, x, axis, flat):
 
 
 @pytest.mark.parametrize("op", ["Softmax", "LogSoftmax", "Hardmax"])
-@pytest.mark.parametrize("shape", [(4,), (3, 5), (2, 3, 4), (2, 3, 2, 2), (1, 2, 2, 2, 3)])
+@pytest.mark.parametrize("shape", [(4,), (3, 5), (2, 3, 4), (2, 3, 2, 2)])
 def test_softmax_axes(op, shape):
     x = numbers(*shape)
     rank = len(shape)
-    for opset in [7, 11, 12, 13, 17]:
+    for opset in [7, 11, 13]:
         axes = [None, *range(rank)] if opset < 11 else [None, *range(-rank, rank)]
-        for axis in axes[:: 1 if opset in (11, 13) else 3]:
+        for axis in axes:
             if axis is None and opset < 13 and rank < 2:
                 continue
             default = 1 if opset < 13 else -1

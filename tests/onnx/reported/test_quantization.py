@@ -18,13 +18,13 @@ def test_golden_halves():
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8])
-@pytest.mark.parametrize("opset", [10, 13, 19, 21])
+@pytest.mark.parametrize("opset", [10, 13, 21])
 def test_halves_and_saturation(dtype, opset):
     x = f32([*np.arange(-6, 6.5, 0.5), 1000, -1000, 126.5, 127.5, 254.5, 255.5, -128.5, 1e30, -1e30, np.inf, -np.inf])
     for scale, zero in [(1, 0), (0.5, 7), (2, 3), (0.1, 1)]:
         s, z = f32(scale), np.array(zero, dtype)
         expected = quantized(x, s, z)
-        close(one("QuantizeLinear", {"x": x}, opset, dtype, {"s": s, "z": z}), expected)
+        close(one("QuantizeLinear", {"x": x}, opset, dtype, {"s": s, "z": z}, levels=(0,)), expected)
         close(one("QuantizeLinear", {"x": x, "s": s, "z": z}, opset, dtype, levels=(3,)), expected)
     close(folded("QuantizeLinear", {"x": x, "s": s, "z": z}, opset, dtype), expected)
 

@@ -108,8 +108,8 @@ struct RuntimeCall {
   std::vector<int64_t> params;  // as the kernel documents them; doubles as their bits
   // Symbols of the output type that the kernel's `results` bind, in order; empty when the shapes are known before.
   std::vector<std::string> result_symbols;
-  // Upper bounds of the outputs' shapes when result_symbols is not empty; an extent 0 where there is none.
-  std::vector<Shape> output_bounds;
+  std::vector<Shape> output_bounds;  // upper bounds of the outputs' shapes when result_symbols is not empty
+  bool bounded = true;               // false: the outputs have no elements, their bounds bound nothing (dyn.extents)
 };
 
 using RelationFn = std::function<void(Relation&)>;

@@ -404,9 +404,8 @@ StepBuilder::Leaves StepBuilder::convert_runtime(const ir::Function& function, c
   for (const ir::Expr& arg : call.args) add_input(arg);
 
   std::vector<const TensorType*> types = flatten(function.body.type());
-  for (size_t i = 0; i < step.kernel.output_bounds.size(); ++i) {
+  for (size_t i = 0; step.kernel.bounded && i < step.kernel.output_bounds.size(); ++i) {
     for (size_t axis = 0; axis < types[i]->shape.size(); ++axis) {
-      if (step.kernel.output_bounds[i][axis].is(0)) continue;  // no bound (see dyn.extents)
       std::optional<std::string> symbol = types[i]->shape[axis].as_symbol();
       const auto& names = step.kernel.result_symbols;
       if (symbol && std::find(names.begin(), names.end(), *symbol) != names.end()) {

@@ -57,11 +57,12 @@ ir::RuntimeCall extents_runtime(const ir::Call& call) {
   std::vector<int64_t> params{mode_code(attrs.mode), attrs.allowzero};
   if (attrs.axes) params.insert(params.end(), attrs.axes->begin(), attrs.axes->end());
   Shape bound(attrs.names.size() + 1, Dim(0));
-  if (attrs.mode == "slice") {  // no longer than what is sliced; the other modes have no bound
+  const bool bounded = attrs.mode == "slice";  // no longer than what is sliced
+  if (bounded) {
     const std::vector<const TensorType*> types = input_types(call);
     for (size_t i = 0; i < attrs.names.size(); ++i) bound[i] = types.back()->shape[(*attrs.axes)[i]];
   }
-  return {"extents", params, attrs.names, {bound}};
+  return {"extents", params, attrs.names, {bound}, bounded};
 }
 
 // The shape that argument i, the extents, carries; nullopt while it is not known.
@@ -191,7 +192,6 @@ ir::Expr dynamic_full(ir::Expr value, ir::Expr shape) {
 
 ir::Expr dynamic_strided_slice(ir::Expr x, ir::Expr begin, ir::Expr end, ir::Expr strides, const ir::Ints& axes) {
   const std::vector<int64_t> from_front = normalise_axes(axes, x.tensor_type().shape.size(), "axes");
-  if (from_front.size() == 1 && x.tensor_type().shape[from_front[0]].is(0)) return x;
   const ir::Expr extents = bind_extents({begin, std::move(end), strides, x}, axes.size(), "slice", false, from_front);
   auto attrs = DynamicSliceAttrs::defaults();
   attrs->axes = from_front;

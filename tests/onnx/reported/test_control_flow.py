@@ -189,3 +189,21 @@ def test_branch_in_a_loop():
     for i in range(4):
         v = v + feed["x"] if i % 2 else v * feed["x"]
     close(got, v)
+
+
+# A number of iterations that follows from an extent bounds what is stacked.
+@pytest.mark.parametrize("extents", [[0], [1], [5], [30]])
+def test_iterations_over_an_unknown_extent(extents):
+    nodes = [helper.make_node("Identity", ["c"], ["c_out"]), helper.make_node("Gather", ["x", "i"], ["row"], axis=0), helper.make_node("Add", ["v", "row"], ["v_out"]), helper.make_node("Identity", ["v"], ["scan"])]
+    body = body_of(nodes, [("i", i64, []), ("c", np.bool_, []), ("v", f32, [2])], [("c_out", np.bool_), ("v_out", f32), ("scan", f32)])
+    outer = [helper.make_node("Shape", ["x"], ["shape"]), helper.make_node("Gather", ["shape", "zero"], ["n"], axis=0), helper.make_node("Loop", ["n", "", "v0"], ["v", "rows"], body=body)]
+    given = {"zero": np.array(0, i64), "v0": f32([1, 2])}
+    scan_body = body_of([helper.make_node("Add", ["s", "e"], ["s_out"]), helper.make_node("Identity", ["s"], ["before"])], [("s", f32, [2]), ("e", f32, [2])], [("s_out", f32), ("before", f32)])
+    scan = helper.make_node("Scan", ["v0", "x"], ["v", "rows"], body=scan_body, num_scan_inputs=1)
+    for chain in [outer, [scan]]:
+        model = model_of(chain, [declared("x", f32, ["n", 2])], {"v": f32, "rows": f32}, constants=given)
+        x = numbers(*extents, 2)
+        got = run(model, {"x": x})
+        sums = given["v0"] + np.concatenate([np.zeros((1, 2), f32), np.cumsum(x, 0)])
+        close(got["v"], sums[-1], 1e-4)
+        close(got["rows"], sums[:-1], 1e-4)

@@ -185,6 +185,34 @@ def test_axes_between_convolutions(name, attributes, constants, outcome):
     close(run(model, {"x": x})["y"], conv(b, v, [1, 1], [1, 1]).astype(f32), rtol=1e-4, atol=1e-4)
 
 
+# All extents are equal: only the axes can say whether an operand belongs to the channels.
+@pytest.mark.parametrize("shape", [(), (1,), (8,), (1, 8), (8, 1), (8, 8), (8, 1, 1), (1, 8, 1), (1, 1, 8), (8, 1, 8), (8, 8, 8), (1, 8, 1, 1), (1, 1, 8, 1), (1, 1, 1, 8), (1, 8, 8, 8), (2, 1, 1, 1), (2, 1, 8, 1, 1)])
+@pytest.mark.parametrize("op", ["Add", "Mul"])
+def test_operands_between_convolutions(shape, op):
+    x, w, v, c = numbers(1, 8, 8, 8), numbers(8, 8, 3, 3, seed=1) / 4, numbers(8, 8, 1, 1, seed=2), np.asarray(numbers(*shape, seed=3))
+    a = conv(x, w, [1, 1], [1, 1], [1] * 4)
+    r = np.maximum(a + c if op == "Add" else a * c, 0)
+    for known in [True, False]:
+        nodes = [helper.make_node("Conv", ["x", "w"], ["a"], pads=[1] * 4), helper.make_node(op, ["a", "c"] if known else ["c", "a"], ["b"]), helper.make_node("Relu", ["b"], ["r"])]
+        if r.ndim == 4:
+            nodes.append(helper.make_node("Conv", ["r", "v"], ["y"]))
+        else:
+            nodes.append(helper.make_node("Identity", ["r"], ["y"]))
+        feed = {"x": x, **({} if known else {"c": c})}
+        got = run(model_of(nodes, feed, {"y": f32}, constants={"w": w, "v": v, **({"c": c} if known else {})}), feed, (3,))["y"]
+        close(got, (conv(r, v, [1, 1], [1, 1]) if r.ndim == 4 else r).astype(f32), 1e-4, 1e-3)
+
+
+# The same in front of a convolution, where a scale may move into the weights.
+@pytest.mark.parametrize("shape", [(), (8,), (8, 1), (8, 1, 1), (1, 8, 8), (1, 8, 1, 1), (1, 1, 1, 8)])
+@pytest.mark.parametrize("group", [1, 2, 8])
+def test_operands_before_a_convolution(shape, group):
+    x, w, c, b = numbers(1, 8, 8, 8), numbers(8, 8 // group, 3, 3, seed=1) / 4, np.asarray(numbers(*shape, seed=3)), numbers(8, seed=4)
+    nodes = [helper.make_node("Mul", ["x", "c"], ["m"]), helper.make_node("Conv", ["m", "w", "b"], ["y"], group=group, pads=[1] * 4)]
+    got = run(model_of(nodes, {"x": x}, {"y": f32}, constants={"w": w, "c": c, "b": b}), {"x": x})["y"]
+    close(got, (conv(x * c, w, [1, 1], [1, 1], [1] * 4, group=group) + b.reshape(-1, 1, 1)).astype(f32), 1e-4, 1e-4)
+
+
 # ---- What passes may fold into a convolution ----
 
 

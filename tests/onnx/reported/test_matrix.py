@@ -5,7 +5,8 @@ import itertools
 
 import numpy as np
 import pytest
-from small_models import close, everywhere, f32, folded, i32, node_model, numbers, one, refused
+from onnx import helper
+from small_models import close, everywhere, f32, folded, i32, model_of, node_model, numbers, one, refused, run
 
 
 def integers(*shape, seed=0):
@@ -52,6 +53,24 @@ def test_gemm_of_integers(dtype):
 def test_gemm_bias_of_a_square_weight(trans_b):
     a, b, c = numbers(5, 4), numbers(4, 4, seed=1), numbers(4, seed=2)
     close(one("Gemm", {"a": a}, constants={"b": b, "c": c}, transB=trans_b), a @ (b.T if trans_b else b) + c)
+
+
+# All extents are equal: only the axes can say which operand goes where.
+@pytest.mark.parametrize("shape", [(), (1,), (4,), (1, 4), (4, 1), (4, 4)])
+@pytest.mark.parametrize("op", ["Add", "Mul", "Sub", "Div"])
+def test_operands_behind_a_square_product(shape, op):
+    a, w, v, c = numbers(4, 4), numbers(4, 4, seed=1), numbers(4, 4, seed=2), np.abs(np.asarray(numbers(*shape, seed=3))) + f32(0.5)
+    function = {"Add": np.add, "Mul": np.multiply, "Sub": np.subtract, "Div": np.divide}[op]
+    for order in [["p", "c"], ["c", "p"]]:
+        if order[0] == "c" and op == "Div":
+            continue  # a quotient by a product may be large
+        nodes = [helper.make_node("MatMul", ["a", "w"], ["p"]), helper.make_node(op, order, ["q"]), helper.make_node("Relu", ["q"], ["r"]), helper.make_node("MatMul", ["r", "v"], ["y"])]
+        product = a @ w
+        q = function(product, c) if order[0] == "p" else function(c, product)
+        for known in [True, False]:
+            constants = {"w": w, "v": v, **({"c": c} if known else {})}
+            feed = {"a": a, **({} if known else {"c": c})}
+            close(run(model_of(nodes, feed, {"y": f32}, constants=constants), feed, (3,))["y"], np.maximum(q, 0) @ v, 1e-4, 1e-4)
 
 
 @pytest.mark.parametrize("alpha, beta", [(0.0, 1.0), (1.0, 0.0), (-1.0, -2.0)])

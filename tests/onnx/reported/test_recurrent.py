@@ -10,7 +10,7 @@ import itertools
 import numpy as np
 import pytest
 from onnx import helper
-from small_models import close, f32, i32, model_of, numbers, one, run
+from small_models import close, declared, f32, i32, model_of, numbers, one, run, session
 
 sigmoid = lambda v: 1 / (1 + np.exp(-v))
 
@@ -167,3 +167,17 @@ def test_single_outputs(op):
     for place in range(3 if op == "LSTM" else 2):
         node = helper.make_node(op, ["x", "w", "r", "", "lens"], ["", "", ""][:place] + ["y"], hidden_size=3)
         close(run(model_of([node], {"x": x, "lens": lens}, {"y": f32}, 14, weights), {"x": x, "lens": lens})["y"], expected[place], 1e-4, 1e-5)
+
+
+# A length that is known at run time only: the output has as many rows as the input.
+@pytest.mark.parametrize("op", STEPS)
+@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
+def test_unknown_length(op, direction):
+    weights = weights_of(op, 2 if direction == "bidirectional" else 1, 2, 3, "b")
+    node = helper.make_node(op, ["x", "w", "r", "b"], ["y", "h"], hidden_size=3, direction=direction)
+    compiled = session(model_of([node], [declared("x", f32, ["t", "n", 2])], {"y": f32, "h": f32}, 14, weights))
+    for times, batch in [(1, 1), (5, 2), (20, 3)]:
+        x = numbers(times, batch, 2)
+        expected = recurrent(op, x, weights["w"], weights["r"], weights["b"], direction=direction)
+        for actual, value in zip(compiled.run(None, {"x": x}), expected):
+            close(actual, value, 1e-4, 1e-5)

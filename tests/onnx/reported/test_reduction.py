@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 import pytest
 from onnx import helper
-from small_models import close, everywhere, f32, folded, i64, model_of, node_model, numbers, one, refused, run
+from small_models import close, declared, everywhere, f32, folded, i64, model_of, node_model, numbers, one, refused, run, session
 
 # ---- CumSum ----
 
@@ -35,6 +35,16 @@ def test_cumsum_axes(shape):
     for axis, (reverse, exclusive) in [*itertools.product(range(len(shape)), [(0, 0), (0, 1), (1, 0), (1, 1)]), (-1, (1, 1))]:
         y = one("CumSum", {"x": x}, 14, constants={"a": np.array(axis, i64)}, levels=(3,), reverse=reverse, exclusive=exclusive)
         close(y, running_sum(x, axis, reverse, exclusive))
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 3), (2, 3, 4)])
+def test_cumsum_of_an_axis_that_is_data(shape):
+    x = np.random.default_rng(0).integers(-9, 10, shape).astype(f32)
+    node = helper.make_node("CumSum", ["x", "a"], ["y"], reverse=1)
+    for axis_shape, dtype in [([], i64), ([1], np.int32)]:
+        compiled = session(model_of([node], [declared("x", f32, shape), declared("a", dtype, axis_shape)], {"y": f32}))
+        for axis in range(-len(shape), len(shape)):
+            close(compiled.run(None, {"x": x, "a": np.full(axis_shape, axis, dtype)})[0], running_sum(x, axis, 1, 0))
 
 
 def test_cumsum_of_a_bad_axis():

@@ -338,15 +338,15 @@ ir::LayoutAnswer broadcast_layout(const ir::LayoutRequest& request) {
   std::vector<Layout> inputs;
   for (const TensorType* type : types) {
     const bool single = std::all_of(type->shape.begin(), type->shape.end(), [](const Dim& dim) { return dim.is(1); });
-    if (type->shape == shape) {
+    if (type->shape.empty()) {
+      inputs.emplace_back();
+    } else if (type->shape == shape) {
       inputs.push_back(chosen);
-    } else if (single && type->shape.size() <= rank) {
-      inputs.emplace_back();  // it has one element, which reaches everywhere in any layout
     } else {
       if (permuted && type->shape.size() != rank) return answer;
       Layout part = partial_layout(chosen, type->shape);
-      if (!part.defined()) return answer;
-      inputs.push_back(part);
+      if (!part.defined() && !single) return answer;
+      inputs.push_back(part);  // undefined: one element, which reaches everywhere in any layout
     }
   }
   answer.inputs = std::move(inputs);

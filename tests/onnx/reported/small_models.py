@@ -32,7 +32,9 @@ def declared(name, array_or_dtype, shape=None):
 def model_of(nodes, inputs, outputs, opset=17, constants=None, ir_version=IR_VERSION):
     """A model. inputs: declarations, or arrays by name; outputs: dtypes by name; constants: arrays or TensorProtos by name."""
     infos = [declared(name, array) for name, array in inputs.items()] if isinstance(inputs, dict) else list(inputs)
-    weights = [value if isinstance(value, TensorProto) else numpy_helper.from_array(np.asarray(value), name) for name, value in (constants or {}).items()]
+    weights = []
+    for name, value in (constants or {}).items():
+        weights.append(value if isinstance(value, TensorProto) else numpy_helper.from_array(np.asarray(value), name))
     graph = helper.make_graph(nodes, "g", infos, [declared(name, dtype) for name, dtype in outputs.items()], weights)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=ir_version)
 
@@ -79,10 +81,14 @@ def run(model, feed, levels=LEVELS):
     return results[-1]
 
 
+def first_dtype(inputs):
+    return next(value for value in inputs.values() if value is not None).dtype
+
+
 def node_model(op, inputs, opset=17, result=None, constants=None, outputs=1, **attributes):
     """A model of one node with the outputs y0, y1, …; its inputs are `inputs`, then `constants`, in order. An input None is left empty."""
     names = ["" if value is None else name for name, value in {**inputs, **(constants or {})}.items()]
-    results = result if isinstance(result, (list, tuple)) else [result or next(value for value in inputs.values() if value is not None).dtype] * outputs
+    results = list(result) if isinstance(result, (list, tuple)) else [result or first_dtype(inputs)] * outputs
     node = helper.make_node(op, names, [f"y{i}" for i in range(len(results))], **attributes)
     given = {name: value for name, value in inputs.items() if value is not None}
     weights = {name: value for name, value in (constants or {}).items() if value is not None}
@@ -98,7 +104,7 @@ def one(op, inputs, opset=17, result=None, constants=None, outputs=1, levels=LEV
 
 def folded(op, inputs, opset=17, result=None, outputs=1, **attributes):
     """As `one`, with all inputs known at import, so that folding and not machine code gives the answer."""
-    result = result or next(value for value in inputs.values() if value is not None).dtype
+    result = result or first_dtype(inputs)
     model = node_model(op, {}, opset, [result] * outputs, inputs, **attributes)
     got = list(run(model, {}, (3,)).values())
     return got[0] if len(got) == 1 else got

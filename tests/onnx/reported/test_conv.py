@@ -31,9 +31,11 @@ def conv(x, w, strides, dilations, pads=None, auto_pad="NOTSET", group=1):
     y = np.zeros((x.shape[0], w.shape[0], *out))
     outputs, inputs = w.shape[0] // group, x.shape[1] // group
     for cell in np.ndindex(*kernel):
-        taken = x[(slice(None), slice(None), *[slice(cell[i] * dilations[i], cell[i] * dilations[i] + (out[i] - 1) * strides[i] + 1, strides[i]) for i in range(rank)])]
+        taken = x[(slice(None), slice(None),
+                   *[slice(cell[i] * dilations[i], cell[i] * dilations[i] + (out[i] - 1) * strides[i] + 1, strides[i]) for i in range(rank)])]
         for g in range(group):
-            y[:, g * outputs : (g + 1) * outputs] += np.einsum("nc...,mc->nm...", taken[:, g * inputs : (g + 1) * inputs], w[g * outputs : (g + 1) * outputs][(..., *cell)])
+            y[:, g * outputs : (g + 1) * outputs] += np.einsum("nc...,mc->nm...", taken[:, g * inputs : (g + 1) * inputs],
+                                                               w[g * outputs : (g + 1) * outputs][(..., *cell)])
     return y
 
 
@@ -46,7 +48,8 @@ def conv_transpose(x, w, strides, dilations, begin, out, group=1):
     for cell in np.ndindex(*w.shape[2:]):
         place = [slice(cell[i] * dilations[i], cell[i] * dilations[i] + (x.shape[i + 2] - 1) * strides[i] + 1, strides[i]) for i in range(rank)]
         for g in range(group):
-            part = np.einsum("nc...,cm->nm...", x[:, g * inputs : (g + 1) * inputs].astype(np.float64), w[g * inputs : (g + 1) * inputs][(..., *cell)])
+            part = np.einsum("nc...,cm->nm...", x[:, g * inputs : (g + 1) * inputs].astype(np.float64),
+                             w[g * inputs : (g + 1) * inputs][(..., *cell)])
             full[(slice(None), slice(g * outputs, (g + 1) * outputs), *place)] += part
     return full[(slice(None), slice(None), *[slice(begin[i], begin[i] + out[i]) for i in range(rank)])]
 
@@ -103,7 +106,8 @@ def test_conv_transpose_output_padding():
         np.testing.assert_allclose(y.ravel(), [1, 3, 2, 5, 3, 3])
 
 
-@pytest.mark.parametrize("pad, expected", [("SAME_UPPER", [1, 1, 2, 1, 2, 1, 2, 1]), ("SAME_LOWER", [1, 2, 1, 2, 1, 2, 1, 1]), ("VALID", [1, 1, 2, 1, 2, 1, 2, 1, 1])])
+@pytest.mark.parametrize("pad, expected", [("SAME_UPPER", [1, 1, 2, 1, 2, 1, 2, 1]), ("SAME_LOWER", [1, 2, 1, 2, 1, 2, 1, 1]),
+                                           ("VALID", [1, 1, 2, 1, 2, 1, 2, 1, 1])])
 def test_conv_transpose_auto_pad(pad, expected):
     for opset in [11, 22]:
         y = one("ConvTranspose", {"x": signal(1, 1, 1, 1)}, opset, constants={"w": signal(1, 1, 1)}, strides=[2], auto_pad=pad)
@@ -180,20 +184,23 @@ def test_axes_between_convolutions(name, attributes, constants, outcome):
     a = conv(x, w, [1, 1], [1, 1], [1] * 4)
     b = outcome(a)
     v = numbers(8, b.shape[1], 1, 1, seed=2)
-    nodes = [helper.make_node("Conv", ["x", "w"], ["a"], pads=[1] * 4), helper.make_node(name, ["a", *constants], ["b"], **attributes), helper.make_node("Conv", ["b", "v"], ["y"])]
+    nodes = [helper.make_node("Conv", ["x", "w"], ["a"], pads=[1] * 4), helper.make_node(name, ["a", *constants], ["b"], **attributes),
+             helper.make_node("Conv", ["b", "v"], ["y"])]
     model = model_of(nodes, {"x": x}, {"y": f32}, 13 if name.startswith("Reduce") else 17, {"w": w, "v": v, **constants})
     close(run(model, {"x": x})["y"], conv(b, v, [1, 1], [1, 1]).astype(f32), rtol=1e-4, atol=1e-4)
 
 
 # All extents are equal: only the axes can say whether an operand belongs to the channels.
-@pytest.mark.parametrize("shape", [(), (1,), (8,), (1, 8), (8, 1), (8, 8), (8, 1, 1), (1, 8, 1), (1, 1, 8), (8, 1, 8), (8, 8, 8), (1, 8, 1, 1), (1, 1, 8, 1), (1, 1, 1, 8), (1, 8, 8, 8), (2, 1, 1, 1), (2, 1, 8, 1, 1)])
+@pytest.mark.parametrize("shape", [(), (1,), (8,), (1, 8), (8, 1), (8, 8), (8, 1, 1), (1, 8, 1), (1, 1, 8), (8, 1, 8), (8, 8, 8), (1, 8, 1, 1),
+                                   (1, 1, 8, 1), (1, 1, 1, 8), (1, 8, 8, 8), (2, 1, 1, 1), (2, 1, 8, 1, 1)])
 @pytest.mark.parametrize("op", ["Add", "Mul"])
 def test_operands_between_convolutions(shape, op):
     x, w, v, c = numbers(1, 8, 8, 8), numbers(8, 8, 3, 3, seed=1) / 4, numbers(8, 8, 1, 1, seed=2), np.asarray(numbers(*shape, seed=3))
     a = conv(x, w, [1, 1], [1, 1], [1] * 4)
     r = np.maximum(a + c if op == "Add" else a * c, 0)
     for known in [True, False]:
-        nodes = [helper.make_node("Conv", ["x", "w"], ["a"], pads=[1] * 4), helper.make_node(op, ["a", "c"] if known else ["c", "a"], ["b"]), helper.make_node("Relu", ["b"], ["r"])]
+        nodes = [helper.make_node("Conv", ["x", "w"], ["a"], pads=[1] * 4), helper.make_node(op, ["a", "c"] if known else ["c", "a"], ["b"]),
+                 helper.make_node("Relu", ["b"], ["r"])]
         if r.ndim == 4:
             nodes.append(helper.make_node("Conv", ["r", "v"], ["y"]))
         else:

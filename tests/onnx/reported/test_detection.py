@@ -109,7 +109,8 @@ def test_flipped_and_empty_boxes():
 def test_use_of_the_chosen_boxes():
     boxes, scores = random_boxes(1, 2, 10, 5)
     given = {"most": np.array([3], i64), "iou": np.array([0.2], f32), "last": np.array([2], i64), "flat": np.array([-1], i64)}
-    nodes = [helper.make_node("NonMaxSuppression", ["boxes", "scores", "most", "iou"], ["rows"]), helper.make_node("Gather", ["rows", "last"], ["column"], axis=1), helper.make_node("Reshape", ["column", "flat"], ["which"]),
+    nodes = [helper.make_node("NonMaxSuppression", ["boxes", "scores", "most", "iou"], ["rows"]),
+             helper.make_node("Gather", ["rows", "last"], ["column"], axis=1), helper.make_node("Reshape", ["column", "flat"], ["which"]),
              helper.make_node("Squeeze", ["boxes"], ["all"]), helper.make_node("Gather", ["all", "which"], ["y"])]
     got = run(model_of(nodes, {"boxes": boxes, "scores": scores}, {"y": f32}, 11, given), {"boxes": boxes, "scores": scores})["y"]
     close(got, boxes[0][chosen(boxes, scores, 3, 0.2)[:, 2]])
@@ -129,6 +130,7 @@ def test_unknown_number_of_boxes():
 def test_boxes_that_do_not_fit():
     boxes, scores = random_boxes()
     given = {"most": np.array([3], i64)}
-    for bad in [{"boxes": boxes[..., :3]}, {"boxes": boxes[0]}, {"scores": scores[..., :2]}, {"scores": np.concatenate([scores, scores])}, {"scores": scores[0]}]:
+    for bad in [{"boxes": boxes[..., :3]}, {"boxes": boxes[0]}, {"scores": scores[..., :2]}, {"scores": np.concatenate([scores, scores])},
+                {"scores": scores[0]}]:
         refused(node_model("NonMaxSuppression", {"boxes": boxes, "scores": scores, **bad}, 11, i64, given))
     refused(node_model("NonMaxSuppression", {"boxes": boxes, "scores": scores}, 11, i64, given, center_point_box=2))

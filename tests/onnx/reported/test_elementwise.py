@@ -23,7 +23,8 @@ def test_prelu_slope_shapes(shape, opset):
     close(folded("PRelu", {"x": x, "s": slope}, opset), expected)
 
 
-@pytest.mark.parametrize("data, slope", [((3,), (3,)), ((3,), ()), ((2, 3), (3,)), ((2, 3), (2, 1)), ((2, 3, 4), (3, 1)), ((2, 3, 4, 2, 2), (3, 1, 1, 1))])
+@pytest.mark.parametrize("data, slope", [((3,), (3,)), ((3,), ()), ((2, 3), (3,)), ((2, 3), (2, 1)), ((2, 3, 4), (3, 1)),
+                                         ((2, 3, 4, 2, 2), (3, 1, 1, 1))])
 def test_prelu_of_other_ranks(data, slope):
     x, s = numbers(*data), np.abs(numbers(*slope, seed=1))
     close(everywhere("PRelu", {"x": x}, constants={"s": s}), np.where(x < 0, x * s, x))
@@ -78,8 +79,8 @@ def test_nan_in_rectifiers(dtype):
 
 def test_nan_in_activations():
     x = np.array(NAN_ROW, f32)
-    for op, attributes in [("LeakyRelu", {"alpha": 0.1}), ("HardSigmoid", {}), ("HardSwish", {}), ("ThresholdedRelu", {"alpha": 1.0}), ("Sign", {}), ("Abs", {}),
-                           ("Sigmoid", {}), ("Tanh", {}), ("Elu", {}), ("Selu", {}), ("Softplus", {}), ("Exp", {}), ("Floor", {}), ("Round", {}), ("Sqrt", {})]:
+    plain = ["HardSigmoid", "HardSwish", "Sign", "Abs", "Sigmoid", "Tanh", "Elu", "Selu", "Softplus", "Exp", "Floor", "Round", "Sqrt"]
+    for op, attributes in [("LeakyRelu", {"alpha": 0.1}), ("ThresholdedRelu", {"alpha": 1.0}), *[(name, {}) for name in plain]]:
         y = everywhere(op, {"x": x}, **attributes)
         kept = np.isnan(y[[0, 6]])
         # ThresholdedRelu compares, and NaN is above nothing: 0, as the operator's text has it.
@@ -88,7 +89,8 @@ def test_nan_in_activations():
 
 
 def test_nan_in_reductions_and_pools():
-    x = np.array([[1, np.nan, 3, 4, 5, 6, 7, 8, 9], [np.nan, 1, 2, 3, 4, 5, 6, 7, 8], [9, 8, 7, 6, 5, 4, 3, 2, np.nan], [1, 2, 3, 4, 5, 6, 7, 8, 9]], f32)
+    x = np.array([[1, np.nan, 3, 4, 5, 6, 7, 8, 9], [np.nan, 1, 2, 3, 4, 5, 6, 7, 8], [9, 8, 7, 6, 5, 4, 3, 2, np.nan], [1, 2, 3, 4, 5, 6, 7, 8, 9]],
+                 f32)
     for op, function in [("ReduceMax", np.max), ("ReduceMin", np.min), ("ReduceSum", np.sum)]:
         attributes = {"constants": {"axes": np.array([1], i64)}} if op == "ReduceSum" else {"axes": [1]}
         close(one(op, {"x": x}, 13, keepdims=0, **attributes), function(x, 1))
@@ -145,10 +147,13 @@ def test_integer_division(dtype):
 
 def test_fused_operators_keep_their_own_alpha():
     gemm = lambda alpha: helper.make_node("Gemm", ["x", "w"], ["a"], alpha=alpha, beta=3.0)
-    tails = [helper.make_node("LeakyRelu", ["a"], ["y"], alpha=0.1), helper.make_node("Elu", ["a"], ["y"], alpha=2.0), helper.make_node("HardSigmoid", ["a"], ["y"], alpha=0.5, beta=0.25),
-             helper.make_node("Selu", ["a"], ["y"], alpha=1.5, gamma=2.0), helper.make_node("ThresholdedRelu", ["a"], ["y"], alpha=0.4), helper.make_node("Celu", ["a"], ["y"], alpha=0.7)]
+    tails = [helper.make_node("LeakyRelu", ["a"], ["y"], alpha=0.1), helper.make_node("Elu", ["a"], ["y"], alpha=2.0),
+             helper.make_node("HardSigmoid", ["a"], ["y"], alpha=0.5, beta=0.25),
+             helper.make_node("Selu", ["a"], ["y"], alpha=1.5, gamma=2.0), helper.make_node("ThresholdedRelu", ["a"], ["y"], alpha=0.4),
+             helper.make_node("Celu", ["a"], ["y"], alpha=0.7)]
     outcomes = [lambda a: np.where(a < 0, 0.1 * a, a), lambda a: np.where(a < 0, 2 * np.expm1(a), a), lambda a: np.clip(0.5 * a + 0.25, 0, 1),
-                lambda a: 2 * np.where(a > 0, a, 1.5 * np.expm1(a)), lambda a: np.where(a > 0.4, a, 0), lambda a: np.maximum(a, 0) + np.minimum(0, 0.7 * np.expm1(a / 0.7))]
+                lambda a: 2 * np.where(a > 0, a, 1.5 * np.expm1(a)), lambda a: np.where(a > 0.4, a, 0),
+                lambda a: np.maximum(a, 0) + np.minimum(0, 0.7 * np.expm1(a / 0.7))]
     x = np.array([[2, -1], [1, 3]], f32)
     w = np.array([[-3, 1], [1, 2]], f32)
     for tail, outcome in zip(tails, outcomes, strict=True):
@@ -165,6 +170,7 @@ def test_golden_alpha():
 # The same operator twice in a row with other values of its attribute.
 def test_chains_of_one_operator():
     x = numbers(2, 8)
-    nodes = [helper.make_node("LeakyRelu", ["x"], ["a"], alpha=0.5), helper.make_node("LeakyRelu", ["a"], ["b"], alpha=0.1), helper.make_node("Elu", ["b"], ["c"], alpha=2.0),
+    nodes = [helper.make_node("LeakyRelu", ["x"], ["a"], alpha=0.5), helper.make_node("LeakyRelu", ["a"], ["b"], alpha=0.1),
+             helper.make_node("Elu", ["b"], ["c"], alpha=2.0),
              helper.make_node("Elu", ["c"], ["y"], alpha=0.3)]
     same_as(peer, model_of(nodes, {"x": x}, {"y": f32}), {"x": x})

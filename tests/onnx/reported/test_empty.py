@@ -69,7 +69,8 @@ def case_model(name, extents, constants, attributes, result, batch):
     if name == "Where":
         nodes.append(helper.make_node("Greater", ["x", "x"], ["c"]))
         inputs = ["c", "x", "x"]
-    return model_of([*nodes, helper.make_node(name, inputs, ["y"], **attributes)], [declared("x", f32, shape)], {"y": result}, 17 if name != "ReduceMax" else 13, constants)
+    return model_of([*nodes, helper.make_node(name, inputs, ["y"], **attributes)], [declared("x", f32, shape)], {"y": result},
+                    17 if name != "ReduceMax" else 13, constants)
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{i}-{case[0]}" for i, case in enumerate(CASES)])
@@ -91,7 +92,8 @@ def test_empty_batch(case, batch):
 # Sums over nothing are 0, products 1; and what follows counts on.
 @pytest.mark.parametrize("batch", [0, "n"])
 def test_reductions_of_an_empty_batch(batch):
-    nodes = [helper.make_node("ReduceSum", ["x", "a"], ["s"], keepdims=0), helper.make_node("ReduceProd", ["x"], ["p"], axes=[0], keepdims=0), helper.make_node("Exp", ["s"], ["e"]), helper.make_node("MatMul", ["t", "x"], ["m"]),
+    nodes = [helper.make_node("ReduceSum", ["x", "a"], ["s"], keepdims=0), helper.make_node("ReduceProd", ["x"], ["p"], axes=[0], keepdims=0),
+             helper.make_node("Exp", ["s"], ["e"]), helper.make_node("MatMul", ["t", "x"], ["m"]),
              helper.make_node("Transpose", ["x"], ["t"], perm=[1, 0]), helper.make_node("Concat", ["x", "k"], ["c"], axis=0)]
     k = numbers(2, 3)
     model = model_of(nodes, [declared("x", f32, [batch, 3])], dict.fromkeys(["s", "p", "e", "m", "c"], f32), 13, {"a": np.array([0], i64), "k": k})
@@ -104,8 +106,10 @@ def test_reductions_of_an_empty_batch(batch):
 # A network, whose layout is changed and whose operators are fused.
 @pytest.mark.parametrize("batch", [0, "n"])
 def test_network_without_a_batch(batch):
-    nodes = [helper.make_node("Conv", ["x", "w"], ["a"], pads=[1] * 4), helper.make_node("Relu", ["a"], ["b"]), helper.make_node("Conv", ["b", "w"], ["c"], pads=[1] * 4), helper.make_node("Add", ["c", "b"], ["d"]),
-             helper.make_node("MaxPool", ["d"], ["e"], kernel_shape=[2, 2], strides=[2, 2]), helper.make_node("GlobalAveragePool", ["e"], ["f"]), helper.make_node("Flatten", ["f"], ["g"]), helper.make_node("Gemm", ["g", "v"], ["h"]), helper.make_node("Softmax", ["h"], ["y"])]
+    nodes = [helper.make_node("Conv", ["x", "w"], ["a"], pads=[1] * 4), helper.make_node("Relu", ["a"], ["b"]),
+             helper.make_node("Conv", ["b", "w"], ["c"], pads=[1] * 4), helper.make_node("Add", ["c", "b"], ["d"]),
+             helper.make_node("MaxPool", ["d"], ["e"], kernel_shape=[2, 2], strides=[2, 2]), helper.make_node("GlobalAveragePool", ["e"], ["f"]),
+             helper.make_node("Flatten", ["f"], ["g"]), helper.make_node("Gemm", ["g", "v"], ["h"]), helper.make_node("Softmax", ["h"], ["y"])]
     model = model_of(nodes, [declared("x", f32, [batch, 8, 8, 8])], {"y": f32}, constants={"w": numbers(8, 8, 3, 3), "v": numbers(8, 10, seed=1)})
     for level in (0, 3):
         compiled = session(model, level)

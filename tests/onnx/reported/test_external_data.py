@@ -6,7 +6,6 @@ tests/onnx/make_broken.py has more of the bad ones.
 
 import os
 
-import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
@@ -53,7 +52,8 @@ def folder(tmp_path):
     return inner
 
 
-@pytest.mark.parametrize("location", ["../outside.bin", "/etc/hostname", "sub/../../outside.bin", "sub/../../models/../outside.bin", "./../outside.bin", "", "sub", ".", "..", "link.bin", "sub/link.bin", "linked/outside.bin", "pipe.bin",
+@pytest.mark.parametrize("location", ["../outside.bin", "/etc/hostname", "sub/../../outside.bin", "sub/../../models/../outside.bin",
+                                      "./../outside.bin", "", "sub", ".", "..", "link.bin", "sub/link.bin", "linked/outside.bin", "pipe.bin",
                                       "..\\outside.bin", "file:///etc/hostname"])
 def test_paths_that_leave_the_folder(folder, location):
     os.symlink("../outside.bin", folder / "link.bin")

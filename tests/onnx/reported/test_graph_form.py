@@ -46,7 +46,8 @@ def test_weight_that_is_an_output():
 
 def test_weight_that_nobody_uses():
     x = numbers(2)
-    close(run(model_of([helper.make_node("Neg", ["x"], ["y"])], {"x": x}, {"y": f32}, constants={"w": numbers(3), "v": numbers(0)}), {"x": x})["y"], -x)
+    close(run(model_of([helper.make_node("Neg", ["x"], ["y"])], {"x": x}, {"y": f32}, constants={"w": numbers(3), "v": numbers(0)}), {"x": x})["y"],
+          -x)
 
 
 # ---- Values that are outputs and go on inside ----
@@ -66,7 +67,8 @@ def check_outputs(nodes, feed, expected, constants=None, opset=17):
 def test_outputs_inside_of_a_convolution_block(kernel, channels):
     x, w = numbers(1, channels, 5, 5), numbers(channels, channels, kernel, kernel, seed=1)
     s, b, m, v = numbers(channels, seed=2), numbers(channels, seed=3), numbers(channels, seed=4), np.abs(numbers(channels, seed=5)) + 0.5
-    nodes = [helper.make_node("Conv", ["x", "w"], ["a"], pads=[kernel // 2] * 4), helper.make_node("BatchNormalization", ["a", "s", "b", "m", "v"], ["n"], epsilon=0.0), helper.make_node("Relu", ["n"], ["r"])]
+    nodes = [helper.make_node("Conv", ["x", "w"], ["a"], pads=[kernel // 2] * 4),
+             helper.make_node("BatchNormalization", ["a", "s", "b", "m", "v"], ["n"], epsilon=0.0), helper.make_node("Relu", ["n"], ["r"])]
     padded = np.pad(x, [(0, 0), (0, 0), (kernel // 2,) * 2, (kernel // 2,) * 2])
     a = np.einsum("nchwij,mcij->nmhw", np.lib.stride_tricks.sliding_window_view(padded, (kernel, kernel), (2, 3)), w).astype(f32)
     n = ((a - m.reshape(-1, 1, 1)) / np.sqrt(v).reshape(-1, 1, 1) * s.reshape(-1, 1, 1) + b.reshape(-1, 1, 1)).astype(f32)
@@ -79,7 +81,8 @@ def test_outputs_inside_of_a_convolution_block(kernel, channels):
 
 def test_outputs_inside_of_a_product_block():
     x, w, b = numbers(3, 4), numbers(4, 8, seed=1), numbers(8, seed=2)
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Add", ["p", "b"], ["s"]), helper.make_node("Relu", ["s"], ["r"]), helper.make_node("Softmax", ["s"], ["q"])]
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Add", ["p", "b"], ["s"]), helper.make_node("Relu", ["s"], ["r"]),
+             helper.make_node("Softmax", ["s"], ["q"])]
     p = x @ w
     e = np.exp(p + b - (p + b).max(1, keepdims=True))
     check_outputs(nodes, {"x": x}, {"p": p, "s": p + b, "r": np.maximum(p + b, 0), "q": e / e.sum(1, keepdims=True)}, {"w": w, "b": b})
@@ -87,10 +90,13 @@ def test_outputs_inside_of_a_product_block():
 
 def test_outputs_that_are_folded_or_trivial():
     x, c = numbers(3), f32([4, 9, 16])
-    nodes = [helper.make_node("Sqrt", ["c"], ["root"]), helper.make_node("Add", ["root", "root"], ["twice"]), helper.make_node("Mul", ["x", "twice"], ["y"]), helper.make_node("Identity", ["y"], ["same"]),
-             helper.make_node("Identity", ["x"], ["copy"]), helper.make_node("Add", ["x", "zero"], ["plus"]), helper.make_node("Shape", ["y"], ["extent"])]
+    nodes = [helper.make_node("Sqrt", ["c"], ["root"]), helper.make_node("Add", ["root", "root"], ["twice"]),
+             helper.make_node("Mul", ["x", "twice"], ["y"]), helper.make_node("Identity", ["y"], ["same"]),
+             helper.make_node("Identity", ["x"], ["copy"]), helper.make_node("Add", ["x", "zero"], ["plus"]),
+             helper.make_node("Shape", ["y"], ["extent"])]
     root = np.sqrt(c)
-    check_outputs(nodes, {"x": x}, {"root": root, "twice": 2 * root, "y": 2 * root * x, "same": 2 * root * x, "copy": x, "plus": x, "extent": np.array([3], i64)}, {"c": c, "zero": np.zeros(3, f32)})
+    check_outputs(nodes, {"x": x}, {"root": root, "twice": 2 * root, "y": 2 * root * x, "same": 2 * root * x, "copy": x, "plus": x,
+                                    "extent": np.array([3], i64)}, {"c": c, "zero": np.zeros(3, f32)})
 
 
 def test_input_that_is_an_output():
@@ -107,9 +113,11 @@ def test_equal_values_with_two_names():
 
 def test_parts_as_outputs():
     x = numbers(4, 3)
-    nodes = [helper.make_node("Split", ["x"], ["a", "b"], axis=0), helper.make_node("Add", ["a", "b"], ["s"]), helper.make_node("Concat", ["b", "s"], ["c"], axis=1), helper.make_node("Reshape", ["c", "flat"], ["r"])]
+    nodes = [helper.make_node("Split", ["x"], ["a", "b"], axis=0), helper.make_node("Add", ["a", "b"], ["s"]),
+             helper.make_node("Concat", ["b", "s"], ["c"], axis=1), helper.make_node("Reshape", ["c", "flat"], ["r"])]
     s = x[:2] + x[2:]
-    check_outputs(nodes, {"x": x}, {"a": x[:2], "b": x[2:], "s": s, "c": np.concatenate([x[2:], s], 1), "r": np.concatenate([x[2:], s], 1).ravel()}, {"flat": np.array([-1], i64)}, 13)
+    check_outputs(nodes, {"x": x}, {"a": x[:2], "b": x[2:], "s": s, "c": np.concatenate([x[2:], s], 1), "r": np.concatenate([x[2:], s], 1).ravel()},
+                  {"flat": np.array([-1], i64)}, 13)
 
 
 def test_nodes_out_of_order():
@@ -150,7 +158,7 @@ def chain_inputs(tmp_path):
 # Under a stack of 512 KiB: every walk over the graph is iterative, that of destruction too.
 @pytest.mark.parametrize("level", ["0", "3"])
 def test_long_chain(level, tmp_path, treadle_command, chain_inputs):
-    count = 20_000
+    count = 50_000
     onnx.save(chain(count), tmp_path / "chain.onnx")
     treadle_with_small_stack(treadle_command, "run", tmp_path / "chain.onnx", "-O", level, *chain_inputs)
     close(np.load(tmp_path / "out.npz")["y"], np.array([5 + count, count - 3], i64))
@@ -160,7 +168,8 @@ def test_long_chain(level, tmp_path, treadle_command, chain_inputs):
 def test_long_chain_as_text(tmp_path, treadle_command, chain_inputs):
     count = 10_000
     onnx.save(chain(count), tmp_path / "chain.onnx")
-    treadle_with_small_stack(treadle_command, "compile", tmp_path / "chain.onnx", "--emit", "relay", "-O", "3", "--disable-pass", "FuseOps", "-o", tmp_path / "chain.relay")
+    treadle_with_small_stack(treadle_command, "compile", tmp_path / "chain.onnx", "--emit", "relay", "-O", "3", "--disable-pass", "FuseOps", "-o",
+                             tmp_path / "chain.relay")
     assert (tmp_path / "chain.relay").read_text().count("add(") == count
     treadle_with_small_stack(treadle_command, "run", tmp_path / "chain.relay", "-O", "3", *chain_inputs)
     close(next(iter(np.load(tmp_path / "out.npz").values())), np.array([5 + count, count - 3], i64))

@@ -20,8 +20,10 @@ def sliced(x, start, end, step, axis=0):
     return x.take([i for i in range(start, end, step) if 0 <= i < n], axis)
 
 
-BOUNDS = [(7, 1, -2), (-1, LOWEST, -3), (2, 7, -2), (5, -1, -1), (4, 4, 1), (0, HIGHEST, 3), (-3, HIGHEST, 1), (-100, 100, 4), (100, -100, -4), (9, 0, -1), (9, -11, -1), (8, 2, 1),
-          (3, 8, 10), (8, 3, -10), (HIGHEST, LOWEST, -1), (10, 12, 1), (-12, -10, 1), (0, 5, HIGHEST), (9, LOWEST, LOWEST), (5, 6, -1), (0, LOWEST, -1), (1, LOWEST, -1)]
+BOUNDS = [(7, 1, -2), (-1, LOWEST, -3), (2, 7, -2), (5, -1, -1), (4, 4, 1), (0, HIGHEST, 3), (-3, HIGHEST, 1), (-100, 100, 4), (100, -100, -4),
+          (9, 0, -1), (9, -11, -1), (8, 2, 1),
+          (3, 8, 10), (8, 3, -10), (HIGHEST, LOWEST, -1), (10, 12, 1), (-12, -10, 1), (0, 5, HIGHEST), (9, LOWEST, LOWEST), (5, 6, -1),
+          (0, LOWEST, -1), (1, LOWEST, -1)]
 
 
 @pytest.mark.parametrize("start, end, step", BOUNDS)
@@ -35,7 +37,8 @@ def test_slice_bounds(start, end, step):
     close(one("Slice", {"x": x, "s": start, "e": end, "a2": None, "t": step}, 13, levels=(3,)), expected)
 
 
-@pytest.mark.parametrize("bounds, expected", [((7, 1, -2), [7, 5, 3]), ((-1, LOWEST, -3), [9, 6, 3, 0]), ((2, 7, -2), []), ((5, -1, -1), []), ((4, 4, 1), [])])
+@pytest.mark.parametrize("bounds, expected", [((7, 1, -2), [7, 5, 3]), ((-1, LOWEST, -3), [9, 6, 3, 0]), ((2, 7, -2), []), ((5, -1, -1), []),
+                                              ((4, 4, 1), [])])
 @pytest.mark.parametrize("dtype", [np.int64, np.int32])
 def test_golden_slices(bounds, expected, dtype):
     low = np.iinfo(dtype).min
@@ -70,12 +73,14 @@ def test_step_of_nothing():
 @pytest.mark.parametrize("start, end, step", [(2, 7, -2), (5, -1, -1), (4, 4, 1), (12, 20, 1)])
 def test_use_of_an_empty_slice(start, end, step):
     given = {"s": np.array([start], i64), "e": np.array([end], i64), "a": np.array([0], i64), "t": np.array([step], i64), "k": f32([1, 2, 3])}
-    nodes = [helper.make_node("Slice", ["x", "s", "e", "a", "t"], ["c"]), helper.make_node("Relu", ["c"], ["r"]), helper.make_node("Concat", ["r", "k"], ["y"], axis=0),
+    nodes = [helper.make_node("Slice", ["x", "s", "e", "a", "t"], ["c"]), helper.make_node("Relu", ["c"], ["r"]),
+             helper.make_node("Concat", ["r", "k"], ["y"], axis=0),
              helper.make_node("ReduceSum", ["r"], ["total"]), helper.make_node("Shape", ["c"], ["count"])]
     x = np.arange(10, dtype=f32)
     outputs = {"y": f32, "total": f32, "count": i64, "r": f32}
     expected = {"y": f32([1, 2, 3]), "total": f32([0]), "count": np.array([0], i64), "r": f32([])}
-    for got in [run(model_of(nodes, {"x": x}, outputs, constants=given), {"x": x}), run(model_of(nodes, {}, outputs, constants={**given, "x": x}), {}, (3,))]:
+    for got in [run(model_of(nodes, {"x": x}, outputs, constants=given), {"x": x}),
+                run(model_of(nodes, {}, outputs, constants={**given, "x": x}), {}, (3,))]:
         for name, value in expected.items():
             close(got[name], value)
 
@@ -146,7 +151,8 @@ def test_pad_axes(axes):
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.float16, np.float64, np.bool_])
 def test_pad_dtypes(dtype):
     x = np.array([[1, 0], [0, 1]]).astype(dtype)
-    close(one("Pad", {"x": x}, constants={"p": np.array([0, 1, -1, 0], i64), "v": np.array(1, dtype)}), np.pad(x[:1], ((0, 0), (1, 0)), constant_values=dtype(1)))
+    close(one("Pad", {"x": x}, constants={"p": np.array([0, 1, -1, 0], i64), "v": np.array(1, dtype)}),
+          np.pad(x[:1], ((0, 0), (1, 0)), constant_values=dtype(1)))
 
 
 def test_pads_that_crop_too_much():
@@ -210,7 +216,8 @@ def test_negative_indices_of_scatters():
     close(one("ScatterElements", {"x": x, "i": np.array([-1, -4], i64), "u": f32([9, 8])}, 16), f32([8, 2, 3, 9]))
     close(one("ScatterND", {"x": x, "i": np.array([[-1], [-4]], i64), "u": f32([9, 8])}, 16), f32([8, 2, 3, 9]))
     close(one("ScatterElements", {"x": x}, 16, constants={"i": np.array([-1, -4], i64), "u": f32([9, 8])}, reduction="add"), f32([9, 2, 3, 13]))
-    close(one("OneHot", {"i": np.array([-1, 0, 3, -5], i64)}, 11, f32, {"d": np.array(3, i64), "v": f32([0, 1])}), f32([[0, 0, 1], [1, 0, 0], [0, 0, 0], [0, 0, 0]]))
+    close(one("OneHot", {"i": np.array([-1, 0, 3, -5], i64)}, 11, f32, {"d": np.array(3, i64), "v": f32([0, 1])}),
+          f32([[0, 0, 1], [1, 0, 0], [0, 0, 0], [0, 0, 0]]))
 
 
 def test_number_of_index_tuples_that_is_not_known():
@@ -223,7 +230,9 @@ def test_number_of_index_tuples_that_is_not_known():
             close(compiled.run(None, {"x": x, "i": np.array(indices, i64)})[0], f32(expected))
 
 
-@pytest.mark.parametrize("op, shape, tuple_length", [("Gather", ["n"], None), ("Gather", ["n", "m"], None), ("GatherND", ["n", "m", 1], 1), ("GatherND", [3, "m", 2], 2), ("GatherElements", ["n", 3], None)])
+@pytest.mark.parametrize("op, shape, tuple_length",
+                         [("Gather", ["n"], None), ("Gather", ["n", "m"], None), ("GatherND", ["n", "m", 1], 1), ("GatherND", [3, "m", 2], 2),
+                          ("GatherElements", ["n", 3], None)])
 def test_gathers_of_unknown_extents(op, shape, tuple_length):
     x = numbers(4, 3)
     model = model_of([helper.make_node(op, ["x", "i"], ["y"])], [declared("x", f32, ["a", 3]), declared("i", i64, shape)], {"y": f32}, 13)
@@ -242,7 +251,8 @@ def test_gathers_of_unknown_extents(op, shape, tuple_length):
 
 def test_symbolic_extents_of_slices_and_pads():
     nodes = [helper.make_node("Slice", ["x", "s", "e", "a", "t"], ["b"]), helper.make_node("Pad", ["b", "p", "v"], ["y"])]
-    given = {"s": np.array([-1], i64), "e": np.array([LOWEST], i64), "a": np.array([0], i64), "t": np.array([-2], i64), "p": np.array([1, 0, -1, 1], i64), "v": np.array(7, f32)}
+    given = {"s": np.array([-1], i64), "e": np.array([LOWEST], i64), "a": np.array([0], i64), "t": np.array([-2], i64),
+             "p": np.array([1, 0, -1, 1], i64), "v": np.array(7, f32)}
     compiled = session(model_of(nodes, [declared("x", f32, ["n", 2])], {"y": f32}, constants=given))
     for n in [2, 3, 9]:
         x = numbers(n, 2)
@@ -252,7 +262,8 @@ def test_symbolic_extents_of_slices_and_pads():
 
 # Indices that a node computes, not an input.
 def test_computed_indices():
-    nodes = [helper.make_node("ArgMax", ["x"], ["i"], axis=1, keepdims=0), helper.make_node("Sub", ["i", "c"], ["j"]), helper.make_node("Gather", ["t", "j"], ["y"])]
+    nodes = [helper.make_node("ArgMax", ["x"], ["i"], axis=1, keepdims=0), helper.make_node("Sub", ["i", "c"], ["j"]),
+             helper.make_node("Gather", ["t", "j"], ["y"])]
     x, t = numbers(3, 4), numbers(4, 2, seed=1)
     got = run(model_of(nodes, {"x": x}, {"y": f32}, constants={"t": t, "c": np.array(4, i64)}), {"x": x})["y"]
     close(got, t[x.argmax(1) - 4])

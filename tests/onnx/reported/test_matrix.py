@@ -64,7 +64,8 @@ def test_operands_behind_a_square_product(shape, op):
     for order in [["p", "c"], ["c", "p"]]:
         if order[0] == "c" and op == "Div":
             continue  # a quotient by a product may be large
-        nodes = [helper.make_node("MatMul", ["a", "w"], ["p"]), helper.make_node(op, order, ["q"]), helper.make_node("Relu", ["q"], ["r"]), helper.make_node("MatMul", ["r", "v"], ["y"])]
+        nodes = [helper.make_node("MatMul", ["a", "w"], ["p"]), helper.make_node(op, order, ["q"]), helper.make_node("Relu", ["q"], ["r"]),
+                 helper.make_node("MatMul", ["r", "v"], ["y"])]
         product = a @ w
         q = function(product, c) if order[0] == "p" else function(c, product)
         for known in [True, False]:
@@ -95,7 +96,8 @@ def test_gemm_that_does_not_fit():
     refused(node_model("Gemm", {"a": a, "b": b.astype(np.float64)}))
 
 
-RANKS = [((3,), (3,)), ((3,), (3, 4)), ((2, 3), (3,)), ((5, 2, 3), (3,)), ((3,), (5, 3, 4)), ((5, 2, 3), (3, 4)), ((2, 3), (5, 3, 4)), ((5, 2, 3), (5, 3, 4)), ((1, 2, 3), (5, 3, 4)),
+RANKS = [((3,), (3,)), ((3,), (3, 4)), ((2, 3), (3,)), ((5, 2, 3), (3,)), ((3,), (5, 3, 4)), ((5, 2, 3), (3, 4)), ((2, 3), (5, 3, 4)),
+         ((5, 2, 3), (5, 3, 4)), ((1, 2, 3), (5, 3, 4)),
          ((6, 1, 2, 3), (5, 3, 4)), ((0, 2, 3), (3, 4)), ((2, 0), (0, 4))]
 
 

@@ -46,7 +46,8 @@ def normalised(op, x, axis, flat):
         axis = axis if axis >= 0 else axis + x.ndim
         x, axis = x.reshape(int(np.prod(shape[:axis])), -1), 1
     if op == "Hardmax":
-        y = (np.expand_dims(x.argmax(axis), axis) == np.arange(x.shape[axis]).reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])).astype(x.dtype)
+        y = (np.expand_dims(x.argmax(axis),
+                            axis) == np.arange(x.shape[axis]).reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])).astype(x.dtype)
     else:
         e = np.exp(x - x.max(axis, keepdims=True))
         y = e / e.sum(axis, keepdims=True)
@@ -164,7 +165,8 @@ def test_lrn(size):
 @pytest.mark.parametrize("group", [1, 2])
 def test_batch_normalization_behind_a_convolution(group):
     x, w = numbers(1, 4, 5, 5), numbers(6, 4 // group, 3, 3, seed=1)
-    weights = {"w": w, "b": numbers(6, seed=2), "s": numbers(6, seed=3), "o": numbers(6, seed=4), "m": numbers(6, seed=5), "v": np.abs(numbers(6, seed=6)) + 0.1}
+    weights = {"w": w, "b": numbers(6, seed=2), "s": numbers(6, seed=3), "o": numbers(6, seed=4), "m": numbers(6, seed=5),
+               "v": np.abs(numbers(6, seed=6)) + 0.1}
     nodes = [helper.make_node("Conv", ["x", "w", "b"], ["a"], group=group), helper.make_node("BatchNormalization", ["a", "s", "o", "m", "v"], ["y"])]
     model = model_of(nodes, {"x": x}, {"y": f32}, constants=weights)
     got = run(model, {"x": x})["y"]

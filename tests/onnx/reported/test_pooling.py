@@ -112,7 +112,8 @@ def test_max_pool_dtypes(dtype):
 
 
 @pytest.mark.parametrize("pad", ["SAME_UPPER", "SAME_LOWER", "VALID"])
-@pytest.mark.parametrize("extents, kernel, strides", [((7,), [4], [2]), ((5,), [2], [1]), ((5, 8), [2, 3], [2, 3]), ((4, 5, 3), [2, 3, 2], [1, 2, 2])])
+@pytest.mark.parametrize("extents, kernel, strides",
+                         [((7,), [4], [2]), ((5,), [2], [1]), ((5, 8), [2, 3], [2, 3]), ((4, 5, 3), [2, 3, 2], [1, 2, 2])])
 def test_auto_pad(pad, extents, kernel, strides):
     x = numbers(2, 1, *extents) - 3
     for op, kind, include in [("MaxPool", "max", None), ("AveragePool", "average", 0), ("AveragePool", "average", 1), ("LpPool", "lp", None)]:

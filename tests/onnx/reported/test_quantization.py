@@ -97,10 +97,13 @@ def test_quantized_products():
 def test_quantized_network():
     generator = np.random.default_rng(0)
     x = generator.integers(-20, 20, (1, 8, 6, 6)).astype(f32) / 4
-    weights = {"w": generator.integers(-128, 128, (8, 8, 3, 3)).astype(np.int8), "ws": f32(0.5) * np.ones(8, f32), "wz": np.zeros(8, np.int8), "s": np.array(0.25, f32), "z": np.array(0, np.int8), "o": np.array(64, f32),
+    weights = {"w": generator.integers(-128, 128, (8, 8, 3, 3)).astype(np.int8), "ws": f32(0.5) * np.ones(8, f32), "wz": np.zeros(8, np.int8),
+               "s": np.array(0.25, f32), "z": np.array(0, np.int8), "o": np.array(64, f32),
                "oz": np.array(-5, np.int8)}
-    nodes = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]), helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]), helper.make_node("DequantizeLinear", ["w", "ws", "wz"], ["wd"], axis=0),
-             helper.make_node("Conv", ["d", "wd"], ["c"], pads=[1] * 4), helper.make_node("Relu", ["c"], ["r"]), helper.make_node("QuantizeLinear", ["r", "o", "oz"], ["y"])]
+    nodes = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]), helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+             helper.make_node("DequantizeLinear", ["w", "ws", "wz"], ["wd"], axis=0),
+             helper.make_node("Conv", ["d", "wd"], ["c"], pads=[1] * 4), helper.make_node("Relu", ["c"], ["r"]),
+             helper.make_node("QuantizeLinear", ["r", "o", "oz"], ["y"])]
     model = model_of(nodes, {"x": x}, {"y": np.int8}, 19, weights)
     close(run(model, {"x": x})["y"], reference(model, {"x": x})["y"])
 

@@ -74,9 +74,9 @@ def check(op, x, weights, lens=None, run_time_lens=True, levels=(0, 3), layout=0
     wanted = [turn(value) for value in expected[: 3 if op == "LSTM" else 2]]
     given = {"x": x.swapaxes(0, 1).copy() if layout else x}
     length = None if lens is None else np.array(lens, i32)
-    state = {name: (weights[name].swapaxes(0, 1).copy() if layout else weights[name]) if name in weights else None for name in (["h0", "c0", "p"] if op == "LSTM" else ["h0"])}
-    if "p" in weights:
-        state["p"] = weights["p"]
+    state = dict.fromkeys(["h0", "c0", "p"] if op == "LSTM" else ["h0"])
+    for name in state.keys() & weights.keys():
+        state[name] = weights[name].swapaxes(0, 1).copy() if layout and name != "p" else weights[name]
     constants = {"w": weights["w"], "r": weights["r"], "b": weights.get("b"), "lens": length, **state}
     if lens is not None and run_time_lens:
         model_inputs = {"x": given["x"], "w": weights["w"], "r": weights["r"], "b": weights.get("b"), "lens": length, **state}
@@ -90,7 +90,8 @@ def check(op, x, weights, lens=None, run_time_lens=True, levels=(0, 3), layout=0
 
 def weights_of(op, directions=1, inputs=2, hidden=3, *extra, batch=2):
     gates = STEPS[op][1]
-    shapes = {"w": (directions, gates * hidden, inputs), "r": (directions, gates * hidden, hidden), "b": (directions, 2 * gates * hidden), "h0": (directions, batch, hidden), "c0": (directions, batch, hidden), "p": (directions, 3 * hidden)}
+    shapes = {"w": (directions, gates * hidden, inputs), "r": (directions, gates * hidden, hidden), "b": (directions, 2 * gates * hidden),
+              "h0": (directions, batch, hidden), "c0": (directions, batch, hidden), "p": (directions, 3 * hidden)}
     return {name: numbers(*shapes[name], seed=i + 1) / 2 for i, name in enumerate(["w", "r", *extra])}
 
 
@@ -101,7 +102,8 @@ UNIT = {"w": np.ones((1, 1, 1), f32), "r": np.ones((1, 1, 1), f32)}
 BOTH = {name: np.ones((2, 1, 1), f32) for name in "wr"}
 
 
-@pytest.mark.parametrize("lens, expected, last", [([2], [3, 2, 0], 3), (None, [6, 5, 3], 6), ([3], [6, 5, 3], 6), ([1], [1, 0, 0], 1), ([0], [0, 0, 0], 0)])
+@pytest.mark.parametrize("lens, expected, last", [([2], [3, 2, 0], 3), (None, [6, 5, 3], 6), ([3], [6, 5, 3], 6), ([1], [1, 0, 0], 1),
+                                                  ([0], [0, 0, 0], 0)])
 @pytest.mark.parametrize("run_time", [True, False])
 def test_golden_reverse(lens, expected, last, run_time):
     x = f32([1, 2, 3]).reshape(3, 1, 1)

@@ -63,7 +63,8 @@ def top(x, k, axis, largest):
     return np.take_along_axis(x, order, axis), order
 
 
-@pytest.mark.parametrize("x, k, largest, values, indices", [([3, 1, 3, 2], 2, 1, [3, 3], [0, 2]), ([1, 5, 1, 2], 2, 0, [1, 1], [0, 2]), ([4, 4, 4, 4], 4, 1, [4] * 4, [0, 1, 2, 3])])
+@pytest.mark.parametrize("x, k, largest, values, indices",
+                         [([3, 1, 3, 2], 2, 1, [3, 3], [0, 2]), ([1, 5, 1, 2], 2, 0, [1, 1], [0, 2]), ([4, 4, 4, 4], 4, 1, [4] * 4, [0, 1, 2, 3])])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int8, np.uint8, np.int32, np.int64, np.uint64])
 def test_golden_ties(x, k, largest, values, indices, dtype):
     got = one("TopK", {"x": np.array(x, dtype)}, constants={"k": np.array([k], i64)}, result=[dtype, i64], largest=largest)
@@ -183,5 +184,6 @@ def test_reduction_of_nothing():
 # A reduction whose result is reduced again: the axes of the second count in the first one's result.
 def test_reductions_in_a_row():
     x = numbers(2, 3, 4, 5)
-    nodes = [helper.make_node("ReduceMax", ["x"], ["a"], axes=[1], keepdims=0), helper.make_node("ReduceMean", ["a"], ["b"], axes=[-1], keepdims=0), helper.make_node("ArgMax", ["b"], ["y"], axis=1)]
+    nodes = [helper.make_node("ReduceMax", ["x"], ["a"], axes=[1], keepdims=0), helper.make_node("ReduceMean", ["a"], ["b"], axes=[-1], keepdims=0),
+             helper.make_node("ArgMax", ["b"], ["y"], axis=1)]
     close(run(model_of(nodes, {"x": x}, {"y": i64}, 13), {"x": x})["y"], x.max(1).mean(-1).argmax(1)[:, None].astype(i64))

@@ -23,7 +23,8 @@ def weights(n, m, scale, mode, coordinates, nearest="round_prefer_floor"):
     for i in range(m):
         at = COORDINATES[coordinates](i, scale, n, m)
         if mode == "nearest":
-            place = {"round_prefer_floor": math.ceil(at - 0.5), "round_prefer_ceil": math.floor(at + 0.5), "floor": math.floor(at), "ceil": math.ceil(at)}[nearest]
+            place = {"round_prefer_floor": math.ceil(at - 0.5), "round_prefer_ceil": math.floor(at + 0.5), "floor": math.floor(at),
+                     "ceil": math.ceil(at)}[nearest]
             matrix[i, min(max(place, 0), n - 1)] = 1
         else:
             at = min(max(at, 0), n - 1)
@@ -36,7 +37,8 @@ def weights(n, m, scale, mode, coordinates, nearest="round_prefer_floor"):
 def resized(x, scales, extents, mode, coordinates, nearest="round_prefer_floor"):
     for axis, (scale, extent) in enumerate(zip(scales, extents, strict=True)):
         if extent != x.shape[axis] or scale != 1:
-            x = np.moveaxis(np.tensordot(weights(x.shape[axis], extent, scale, mode, coordinates, nearest), np.moveaxis(x, axis, 0).astype(np.float64), 1), 0, axis)
+            x = np.moveaxis(np.tensordot(weights(x.shape[axis], extent, scale, mode, coordinates, nearest),
+                                         np.moveaxis(x, axis, 0).astype(np.float64), 1), 0, axis)
     return x.astype(f32)
 
 
@@ -54,7 +56,8 @@ def test_golden_scale(opset):
     attributes = {"mode": "linear", "coordinate_transformation_mode": "half_pixel"}
     np.testing.assert_allclose(by_scales(x, [1, 1, 1, 2.5], opset, **attributes).ravel(), [0, 1, 5, 9, 13, 17, 20], rtol=1e-6, atol=1e-5)
     # With the size 7 the scale is 7/3.
-    np.testing.assert_allclose(by_sizes(x, [1, 1, 1, 7], opset, **attributes).ravel(), [0, 1.428571, 5.714286, 10, 14.285714, 18.571429, 20], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(by_sizes(x, [1, 1, 1, 7], opset, **attributes).ravel(), [0, 1.428571, 5.714286, 10, 14.285714, 18.571429, 20],
+                               rtol=1e-5, atol=1e-5)
 
 
 SCALES = [(5, 2.5), (3, 1.3), (7, 0.6), (4, 0.3), (6, 2), (5, 0.5), (3, 3.7)]
@@ -85,7 +88,8 @@ def test_nearest(extent, scale, nearest):
         close(y, resized(x, scales, extents, "nearest", coordinates, nearest))
 
 
-@pytest.mark.parametrize("shape, sizes", [((1, 1, 3, 5), (1, 1, 7, 8)), ((2, 3, 5), (2, 3, 9)), ((1, 2, 6, 6), (1, 2, 4, 3)), ((1, 1, 3, 3, 3), (1, 1, 5, 4, 7))])
+@pytest.mark.parametrize("shape, sizes", [((1, 1, 3, 5), (1, 1, 7, 8)), ((2, 3, 5), (2, 3, 9)), ((1, 2, 6, 6), (1, 2, 4, 3)),
+                                          ((1, 1, 3, 3, 3), (1, 1, 5, 4, 7))])
 @pytest.mark.parametrize("coordinates", COORDINATES)
 def test_sizes(shape, sizes, coordinates):
     x = numbers(*shape)
@@ -97,8 +101,10 @@ def test_sizes(shape, sizes, coordinates):
 # ONNX's own evaluator for what has further attributes.
 @pytest.mark.parametrize("scales", [(1, 1, 2.5, 0.7), (1, 1, 1.6, 1.6)])
 @pytest.mark.parametrize("attributes", [
-    {"mode": "cubic"}, {"mode": "cubic", "cubic_coeff_a": -0.5, "exclude_outside": 1}, {"mode": "cubic", "coordinate_transformation_mode": "asymmetric"},
-    {"mode": "cubic", "coordinate_transformation_mode": "align_corners"}, {"mode": "linear", "coordinate_transformation_mode": "half_pixel_symmetric"}])
+    {"mode": "cubic"}, {"mode": "cubic", "cubic_coeff_a": -0.5, "exclude_outside": 1},
+    {"mode": "cubic", "coordinate_transformation_mode": "asymmetric"},
+    {"mode": "cubic", "coordinate_transformation_mode": "align_corners"},
+    {"mode": "linear", "coordinate_transformation_mode": "half_pixel_symmetric"}])
 def test_other_modes(scales, attributes):
     x = numbers(1, 1, 5, 6)
     opset = 19 if "half_pixel_symmetric" in str(attributes) else 13

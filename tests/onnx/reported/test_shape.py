@@ -59,7 +59,8 @@ def test_sizes_that_do_not_fit():
 # The parts are used in another order, once and more than once.
 def test_use_of_parts():
     x = numbers(2, 7)
-    nodes = [helper.make_node("Split", ["x"], ["a", "b", "c"], axis=1, num_outputs=3), helper.make_node("Concat", ["c", "a", "c", "b"], ["y"], axis=1)]
+    nodes = [helper.make_node("Split", ["x"], ["a", "b", "c"], axis=1, num_outputs=3),
+             helper.make_node("Concat", ["c", "a", "c", "b"], ["y"], axis=1)]
     parts = split(x, [3, 3, 1], 1)
     close(run(model_of(nodes, {"x": x}, {"y": f32}, 18), {"x": x})["y"], np.concatenate([parts[2], parts[0], parts[2], parts[1]], 1))
 
@@ -70,7 +71,8 @@ def test_use_of_parts():
 def reshape_chain(shape, steps, dtype=f32):
     """A model of Reshapes in a row, each (shape, allowzero)."""
     names = ["x", *[f"v{i}" for i in range(len(steps) - 1)], "y"]
-    nodes = [helper.make_node("Reshape", [names[i], f"s{i}"], [names[i + 1]], **({"allowzero": 1} if allowzero else {})) for i, (_, allowzero) in enumerate(steps)]
+    nodes = [helper.make_node("Reshape", [names[i], f"s{i}"], [names[i + 1]], **({"allowzero": 1} if allowzero else {})) for i,
+             (_, allowzero) in enumerate(steps)]
     return model_of(nodes, [declared("x", dtype, shape)], {"y": dtype}, 14, {f"s{i}": np.array(target, i64) for i, (target, _) in enumerate(steps)})
 
 
@@ -103,7 +105,8 @@ def test_chains_of_reshapes(shape, steps, expected):
 
 
 def test_reshapes_that_do_not_fit():
-    for shape, target, allowzero in [((3, 4), [5, -1], 0), ((3, 4), [0, 5], 0), ((3, 4), [0, 4], 1), ((3, 4), [-1, -1], 0), ((3,), [0, 0, 0], 0), ((0, 6), [0, -1], 1), ((3, 4), [-2, 6], 0)]:
+    for shape, target, allowzero in [((3, 4), [5, -1], 0), ((3, 4), [0, 5], 0), ((3, 4), [0, 4], 1), ((3, 4), [-1, -1], 0), ((3,), [0, 0, 0], 0),
+                                     ((0, 6), [0, -1], 1), ((3, 4), [-2, 6], 0)]:
         refused(reshape_chain(shape, [(target, allowzero)]))
 
 
@@ -114,18 +117,13 @@ def test_target_that_is_computed(target, allowzero, expected):
     attributes = {"allowzero": 1} if allowzero else {}
     node = helper.make_node("Reshape", ["x", "s"], ["y"], **attributes)
     s = np.array(target, i64)
-    try:
-        got = run(model_of([node], {"x": x, "s": s}, {"y": f32}, 14), {"x": x, "s": s})["y"]
-    except Exception as error:
-        # Results are allocated before a run: a shape that is data alone has no bound.
-        assert "TRD-CG-001" in str(error)
-        return
-    close(got, x.reshape(expected))
+    close(run(model_of([node], {"x": x, "s": s}, {"y": f32}, 14), {"x": x, "s": s})["y"], x.reshape(expected))
 
 
 def test_unknown_batch():
     weights = {"s1": np.array([-1, 3, 4], i64), "s2": np.array([-1, 12], i64), "w": numbers(12, 2, seed=1)}
-    nodes = [helper.make_node("Reshape", ["x", "s1"], ["a"]), helper.make_node("Reshape", ["a", "s2"], ["b"]), helper.make_node("MatMul", ["b", "w"], ["y"])]
+    nodes = [helper.make_node("Reshape", ["x", "s1"], ["a"]), helper.make_node("Reshape", ["a", "s2"], ["b"]),
+             helper.make_node("MatMul", ["b", "w"], ["y"])]
     for level in (0, 3):
         compiled = session(model_of(nodes, [declared("x", f32, ["n", 3, 1, 4])], {"y": f32}, constants=weights), level)
         for n in [1, 5, 0, 17]:
@@ -142,14 +140,16 @@ def test_unknown_batch():
     (["n", 2, 8], [-1, 4], {"n": 3}),
 ])
 def test_unknown_extents(shape, target, extents):
-    model = model_of([helper.make_node("Reshape", ["x", "s"], ["y"])], [declared("x", f32, shape)], {"y": f32}, constants={"s": np.array(target, i64)})
+    model = model_of([helper.make_node("Reshape", ["x", "s"], ["y"])], [declared("x", f32, shape)], {"y": f32},
+                     constants={"s": np.array(target, i64)})
     x = numbers(*[extents.get(extent, extent) for extent in shape])
     close(run(model, {"x": x})["y"], x.reshape([x.shape[i] if t == 0 else t for i, t in enumerate(target)]))
 
 
 # The target made from the input's own shape, as exporters write it.
 def test_target_from_the_shape():
-    nodes = [helper.make_node("Shape", ["x"], ["s"]), helper.make_node("Gather", ["s", "zero"], ["n"], axis=0), helper.make_node("Unsqueeze", ["n", "front"], ["nv"]),
+    nodes = [helper.make_node("Shape", ["x"], ["s"]), helper.make_node("Gather", ["s", "zero"], ["n"], axis=0),
+             helper.make_node("Unsqueeze", ["n", "front"], ["nv"]),
              helper.make_node("Concat", ["nv", "rest"], ["t"], axis=0), helper.make_node("Reshape", ["x", "t"], ["y"])]
     given = {"zero": np.array(0, i64), "front": np.array([0], i64), "rest": np.array([-1], i64)}
     for shape in [["n", 3, "w"], ["n", "c", "h", "w"], [2, 3, 4]]:
@@ -175,7 +175,8 @@ def test_flatten(axis):
 # ---- Concat ----
 
 
-@pytest.mark.parametrize("shapes, axis", [([(0,), (2,)], 0), ([(2,), (0,)], 0), ([(2, 0), (2, 3)], 1), ([(2, 3), (2, 0), (2, 1)], -1), ([(0, 3), (0, 3)], 0), ([(0, 3), (0, 2)], 1), ([(1, 0, 2), (1, 4, 2), (1, 0, 2)], 1)])
+@pytest.mark.parametrize("shapes, axis", [([(0,), (2,)], 0), ([(2,), (0,)], 0), ([(2, 0), (2, 3)], 1), ([(2, 3), (2, 0), (2, 1)], -1),
+                                          ([(0, 3), (0, 3)], 0), ([(0, 3), (0, 2)], 1), ([(1, 0, 2), (1, 4, 2), (1, 0, 2)], 1)])
 def test_empty_operands(shapes, axis):
     inputs = {f"x{i}": numbers(*shape, seed=i) for i, shape in enumerate(shapes)}
     expected = np.concatenate(list(inputs.values()), axis)
@@ -228,7 +229,8 @@ def test_golden_blocks():
     close(one("SpaceToDepth", {"x": dcr}, blocksize=3), x)
 
 
-@pytest.mark.parametrize("block, mode, dtype", [(1, "DCR", f32), *itertools.product([2, 3, 4], ["DCR", "CRD"], [f32]), (2, "CRD", np.float16), (2, "DCR", np.int8), (3, "CRD", np.float64)])
+@pytest.mark.parametrize("block, mode, dtype", [(1, "DCR", f32), *itertools.product([2, 3, 4], ["DCR", "CRD"], [f32]), (2, "CRD", np.float16),
+                                                (2, "DCR", np.int8), (3, "CRD", np.float64)])
 def test_blocks(block, mode, dtype):
     x = np.arange(2 * 2 * block**2 * 3 * 2).reshape(2, 2 * block**2, 3, 2).astype(dtype)
     y = depth_to_space(x, block, mode)
@@ -248,7 +250,8 @@ def test_blocks_that_do_not_fit():
 @pytest.mark.parametrize("mode", ["DCR", "CRD"])
 def test_blocks_between_convolutions(mode):
     x, w, v = numbers(1, 8, 4, 5), numbers(36, 8, 1, 1, seed=1), numbers(8, 4, 1, 1, seed=2)
-    nodes = [helper.make_node("Conv", ["x", "w"], ["a"]), helper.make_node("DepthToSpace", ["a"], ["b"], blocksize=3, mode=mode), helper.make_node("Conv", ["b", "v"], ["y"])]
+    nodes = [helper.make_node("Conv", ["x", "w"], ["a"]), helper.make_node("DepthToSpace", ["a"], ["b"], blocksize=3, mode=mode),
+             helper.make_node("Conv", ["b", "v"], ["y"])]
     a = np.einsum("nchw,mc->nmhw", x, w[..., 0, 0])
     expected = np.einsum("nchw,mc->nmhw", depth_to_space(a, 3, mode), v[..., 0, 0])
     close(run(model_of(nodes, {"x": x}, {"y": f32}, constants={"w": w, "v": v}), {"x": x})["y"], expected.astype(f32), 1e-4, 1e-4)
@@ -257,7 +260,8 @@ def test_blocks_between_convolutions(mode):
 # ---- Expand, Tile, Squeeze ----
 
 
-@pytest.mark.parametrize("shape, target", [((3, 1), [2, 1, 6]), ((3, 1), [3, 1]), ((1, 3), [4, 1]), ((3, 4), [1]), ((), [2, 3]), ((1,), [0]), ((2, 1), [1, 0])])
+@pytest.mark.parametrize("shape, target", [((3, 1), [2, 1, 6]), ((3, 1), [3, 1]), ((1, 3), [4, 1]), ((3, 4), [1]), ((), [2, 3]), ((1,), [0]),
+                                           ((2, 1), [1, 0])])
 def test_expand(shape, target):
     x = numbers(*shape)
     close(everywhere("Expand", {"x": x}, constants={"s": np.array(target, i64)}), np.broadcast_to(x, np.broadcast_shapes(shape, target)).copy())

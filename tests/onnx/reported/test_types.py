@@ -136,12 +136,14 @@ def test_fields_of_values_in_attributes():
         close(run(model_of([node], {}, {"y": dtype}), {}, (3,))["y"], expected)
     half = tensor("w", np.float16, [2], int32_data=[15872, 49152])
     x = np.array([2, 4], np.float16)
-    close(run(model_of([helper.make_node("Mul", ["x", "w"], ["y"])], {"x": x}, {"y": np.float16}, constants={"w": half}), {"x": x})["y"], np.array([3, -8], np.float16))
+    close(run(model_of([helper.make_node("Mul", ["x", "w"], ["y"])], {"x": x}, {"y": np.float16}, constants={"w": half}), {"x": x})["y"],
+          np.array([3, -8], np.float16))
 
 
 def test_values_that_do_not_fit_the_shape():
     node = helper.make_node("Identity", ["w"], ["y"])
-    for dtype, shape, fields in [(np.float16, [3], {"int32_data": [15872, 49152]}), (np.float16, [2], {"float_data": [1.5, -2.0]}), (f32, [2], {"raw_data": b"1234567"}), (f32, [2], {"float_data": [1.0, 2.0, 3.0]}),
+    for dtype, shape, fields in [(np.float16, [3], {"int32_data": [15872, 49152]}), (np.float16, [2], {"float_data": [1.5, -2.0]}),
+                                 (f32, [2], {"raw_data": b"1234567"}), (f32, [2], {"float_data": [1.0, 2.0, 3.0]}),
                                  (i64, [2], {}), (np.uint8, [1], {"raw_data": b"12"})]:
         refused(model_of([node], {}, {"y": dtype}, constants={"w": tensor("w", dtype, shape, **fields)}))
 

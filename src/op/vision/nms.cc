@@ -13,13 +13,13 @@ void require_one(const ir::Relation& relation, size_t i, const char* what) {
   const TensorType* x = relation.tensor(i);
   if (x && x->shape.size() > 1)
     fail(ErrorCode::TypeMismatch, "{} has shape {}, it must be a number", what, to_string(x->shape));
-  if (x && !x->shape.empty() && x->shape[0].is_const() && !x->shape[0].is(1))
-    fail(ErrorCode::TypeMismatch, "{} has {} elements, not 1", what, x->shape[0].value());
+  if (x && !x->shape.empty() && !assume_equal(x->shape[0], 1))
+    fail(ErrorCode::TypeMismatch, "{} has {} elements, not 1", what, to_string(x->shape[0]));
 }
 
 void require_equal(const Dim& a, const Dim& b, const char* what) {
-  if (a.is_const() && b.is_const() && !(a == b))
-    fail(ErrorCode::TypeMismatch, "boxes and scores have {} and {} {}", a.value(), b.value(), what);
+  if (!assume_equal(a, b))
+    fail(ErrorCode::TypeMismatch, "boxes and scores have {} and {} {}", to_string(a), to_string(b), what);
 }
 
 void nms_relation(ir::Relation& relation) {
@@ -33,7 +33,7 @@ void nms_relation(ir::Relation& relation) {
     if (x && !x->dtype.is_float())
       fail(ErrorCode::TypeMismatch, "boxes and scores must be floats, not {}", to_string(x->dtype));
   }
-  if (boxes && boxes->shape[2].is_const() && !boxes->shape[2].is(4))
+  if (boxes && !assume_equal(boxes->shape[2], 4))
     fail(ErrorCode::TypeMismatch, "boxes have shape {}, their last extent must be 4", to_string(boxes->shape));
   if (!boxes || !scores) return;
   require_equal(boxes->shape[0], scores->shape[0], "batches");

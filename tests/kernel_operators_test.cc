@@ -7,6 +7,7 @@
 #include "op/op_test.h"
 #include "op/tensor/scatter.h"
 #include "op/tensor/sort.h"
+#include "op/vision/nms.h"
 #include "pass/interpreter.h"
 
 namespace treadle::op {
@@ -81,6 +82,27 @@ TEST_F(KernelOperators, ArgwhereBindsItsExtent) {
   // An operator behind it sees the extent that came out.
   EXPECT_THAT(run(test::call("add", {rows, ir::constant(Tensor::scalar(dtype::int32_, 10))})),
               ElementsAre(10, 11, 11, 11));
+}
+
+TEST_F(KernelOperators, AllClassNonMaxSuppression) {
+  const auto boxes = constant<float>({0, 0, 1, 1, 0, 0, 1, 0.9F, 0, 2, 1, 3}, {1, 3, 4});
+  const auto scores = constant<float>({0.5F, 0.9F, 0.2F, 0.1F, 0.1F, 0.8F}, {1, 2, 3});
+  const auto number = [](double value) { return ir::constant(Tensor::scalar(dtype::float32_, value)); };
+  const auto select = [&](int64_t most, double least, int64_t room) {
+    return run_all(all_class_non_max_suppression(boxes, scores, constant<int64_t>({most}), number(0.5), number(least),
+                                                 false, room));
+  };
+  // Boxes 0 and 1 overlap: the better one stays.
+  const auto all = select(3, 0.0, -1);
+  EXPECT_THAT(all.at(0).shape(), ElementsAre(6, 3));
+  EXPECT_THAT(numbers(all.at(1)), ElementsAre(4));
+  EXPECT_THAT(numbers(all.at(0)), ElementsAre(0, 0, 1, 0, 0, 2, 0, 1, 2, 0, 1, 0, 0, 0, 0, 0, 0, 0));
+  const auto few = select(1, 0.85, 1);
+  EXPECT_THAT(few.at(0).shape(), ElementsAre(2, 3));
+  EXPECT_THAT(numbers(few.at(0)), ElementsAre(0, 0, 1, 0, 0, 0));
+  EXPECT_THAT(numbers(few.at(1)), ElementsAre(1));
+  EXPECT_THROW(select(3, 0.0, 1), Error);  // no room
+  EXPECT_THROW(all_class_non_max_suppression(scores, scores, number(1), number(0), number(0)), Error);
 }
 
 TEST_F(KernelOperators, SearchAndUnique) {

@@ -109,6 +109,7 @@ struct RuntimeCall {
   // Symbols of the output type that the kernel's `results` bind, in order; empty when the shapes are known before.
   std::vector<std::string> result_symbols;
   std::vector<Shape> output_bounds;  // upper bounds of the outputs' shapes when result_symbols is not empty
+  bool bounded = true;               // false: the outputs have no elements, their bounds bound nothing (dyn.extents)
 };
 
 using RelationFn = std::function<void(Relation&)>;

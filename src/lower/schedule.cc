@@ -53,6 +53,20 @@ void inline_cheap(TemplateContext& context) {
   }
 }
 
+// Nothing is computed, or nothing summed up: there is no tile to choose.
+bool has_empty_axis(const Stage& stage) {
+  const auto empty = [](const Expr& extent) {
+    const int64_t* count = as_int(extent);
+    return count && *count == 0;
+  };
+  for (size_t i = 0; i < stage.axes().size(); ++i) {
+    if (empty(stage.extent(i))) return true;
+  }
+  if (!stage.reduction()) return false;
+  const auto& extents = stage.reduction()->extents;
+  return std::any_of(extents.begin(), extents.end(), empty);
+}
+
 }  // namespace
 
 Function schedule_function(const std::string& name, const std::vector<loop::Tensor>& inputs,
@@ -61,6 +75,8 @@ Function schedule_function(const std::string& name, const std::vector<loop::Tens
   TemplateContext context{schedule, target, knobs, {}};
   inline_cheap(context);
   const std::vector<Stage*> all = schedule.stages();
+  if (std::any_of(all.begin(), all.end(), [](Stage* stage) { return has_empty_axis(*stage); }))
+    return schedule::finish(schedule.lower());
   const bool heavy = std::any_of(all.begin(), all.end(), [&](Stage* stage) { return is_contraction(context, *stage); });
   if (heavy || !schedule_rows(context)) {
     // Reductions first: they take their pointwise readers, and may compute what they read inside their own loops.

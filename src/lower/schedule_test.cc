@@ -231,6 +231,14 @@ TEST(ScheduleFunction, DepthwiseConvolution) {
   }
 }
 
+TEST(ScheduleFunction, ContractionsWithoutElements) {
+  for (const auto& [rows, columns, depth] : std::vector<std::array<int64_t, 3>>{{0, 16, 8}, {8, 0, 8}, {8, 16, 0}}) {
+    const T a = input("a", {rows, depth}), b = input("b", {depth, columns});
+    check({a, b}, {reduce("product", {rows, columns}, ReduceOp::Sum, {depth},
+                          [&](const auto& i, const auto& k) { return a(i[0], k[0]) * b(k[0], i[1]); })});
+  }
+}
+
 TEST(ScheduleFunction, DenseAndMatmul) {
   for (const auto& [m, n, k] :
        std::vector<std::array<int64_t, 3>>{{1, 40, 9}, {3, 37, 10}, {17, 64, 33}, {40, 100, 8}, {6, 3, 20}}) {

@@ -435,9 +435,7 @@ StepBuilder::Leaves StepBuilder::convert_runtime(const ir::Function& function, c
   for (const ir::Expr& arg : call.args) add_input(arg);
 
   std::vector<const TensorType*> types = flatten(function.body.type());
-  for (size_t i = 0; i < step.kernel.output_bounds.size(); ++i) {
-    // An output without elements (dyn.extents) carries symbols only; nothing bounds them.
-    if (product(step.kernel.output_bounds[i]).is(0)) continue;
+  for (size_t i = 0; step.kernel.bounded && i < step.kernel.output_bounds.size(); ++i) {
     for (size_t axis = 0; axis < types[i]->shape.size(); ++axis) {
       std::optional<std::string> symbol = types[i]->shape[axis].as_symbol();
       const auto& names = step.kernel.result_symbols;

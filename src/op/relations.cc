@@ -298,7 +298,7 @@ int64_t unsplit_axis(const Layout& layout, int64_t axis) {
 }
 
 // The layout of an input of shape `shape`, right-aligned with the axes of layout.primal(); undefined when it cannot be
-// said.
+// said: the axes that the input has must be the last ones of `layout`, too.
 static Layout partial_layout(const Layout& layout, const Shape& shape) {
   const Layout primal = layout.primal();
   if (shape.size() > primal.rank()) return {};
@@ -306,7 +306,10 @@ static Layout partial_layout(const Layout& layout, const Shape& shape) {
   std::string text;
   for (const Layout::Axis& axis : layout.axes()) {
     const size_t position = primal.index_of(axis.primal_name());
-    if (position < skip) continue;
+    if (position < skip) {
+      if (!text.empty()) return {};
+      continue;
+    }
     const Dim& extent = shape[position - skip];
     if (axis.primal()) {
       if (!extent.is(1) && layout.block_of(axis.name) != 1 && !exact_divide(extent, layout.block_of(axis.name)))
@@ -334,6 +337,7 @@ ir::LayoutAnswer broadcast_layout(const ir::LayoutRequest& request) {
       chosen.text() == chosen.primal().text();  // a pure reordering: which axis is which is not known here
   std::vector<Layout> inputs;
   for (const TensorType* type : types) {
+    const bool single = std::all_of(type->shape.begin(), type->shape.end(), [](const Dim& dim) { return dim.is(1); });
     if (type->shape.empty()) {
       inputs.emplace_back();
     } else if (type->shape == shape) {
@@ -341,8 +345,8 @@ ir::LayoutAnswer broadcast_layout(const ir::LayoutRequest& request) {
     } else {
       if (permuted && type->shape.size() != rank) return answer;
       Layout part = partial_layout(chosen, type->shape);
-      if (!part.defined()) return answer;
-      inputs.push_back(part);
+      if (!part.defined() && !single) return answer;
+      inputs.push_back(part);  // undefined: one element, which reaches everywhere in any layout
     }
   }
   answer.inputs = std::move(inputs);

@@ -4,7 +4,7 @@
 //   add(%x, multiply(meta[c], 2f))        =>   add(%x, meta[c'])
 //   if (True) { a } else { b }            =>   a
 //
-// When:   every operand of a pure call is a constant (or made from constants), and its type is static.
+// When:   every operand of a pure call is a constant (or made from constants), and its type and attributes are static.
 // Not:    inside primitive functions; creation operators (zeros, arange) alone, which cost nothing to keep; a result
 // that is much
 //         larger than what it is made of (kMaxGrowth); what the run of the pass can no longer pay (Budget).

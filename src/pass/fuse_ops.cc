@@ -14,6 +14,7 @@
 // Values: equal; nothing is reordered.
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "ir/op.h"
@@ -102,7 +103,9 @@ class Fuser {
   void collect(const Expr& root) {
     assign_regions(root);
     find_tuple_users(root);
+    find_fused(root);
     ir::post_order(root, [&](const Expr& expr) {
+      if (fused_.count(expr.get())) return;
       const ir::Call* call = op_call(expr);
       if (call)
         add_node(expr, *call);
@@ -110,6 +113,16 @@ class Fuser {
         mark_operands_external(expr);
     });
     if (auto found = index_.find(root.get()); found != index_.end()) nodes_[found->second].external = true;
+  }
+
+  // What is in a primitive function already (of a module that was printed behind this pass) stays there.
+  void find_fused(const Expr& root) {
+    ir::post_order(root, [&](const Expr& expr) {
+      const auto* function = expr.as<ir::Function>();
+      if (!function || !function->is_primitive()) return;
+      fused_.insert(function);
+      ir::post_order(function->body, [&](const Expr& inner) { fused_.insert(inner.get()); });
+    });
   }
 
   // A node that two regions reach is used by both; it must not fuse into either.
@@ -296,6 +309,10 @@ class Fuser {
     for (size_t i = 0; i < nodes_.size(); ++i) members[find(static_cast<int>(i))].push_back(static_cast<int>(i));
     std::unordered_map<const ir::ExprNode*, Expr> made;
     ir::post_order(root, [&](const Expr& expr) {
+      if (fused_.count(expr.get())) {
+        made[expr.get()] = expr;
+        return;
+      }
       auto found = index_.find(expr.get());
       if (found == index_.end()) {
         made[expr.get()] = rebuild_other(expr, made);
@@ -379,6 +396,7 @@ class Fuser {
   std::unordered_map<const ir::ExprNode*, int> index_;
   std::unordered_map<const ir::ExprNode*, int> region_;
   std::set<const ir::ExprNode*> shared_;
+  std::unordered_set<const ir::ExprNode*> fused_;
   std::unordered_map<const ir::ExprNode*, bool> operator_tuples_;
 };
 

@@ -16,4 +16,7 @@ ir::Expr tuples_first(const ir::Expr& indices);
 // (n): the positions of the vector's elements that are true, int64; n is known when it runs.
 ir::Expr true_positions(const Node& node, const ir::Expr& vector);
 
+// x, whose first extent is `rows`, which its type need not say: the number of iterations of a loop.
+ir::Expr with_rows(const ir::Expr& x, const Dim& rows);
+
 }  // namespace treadle::onnx

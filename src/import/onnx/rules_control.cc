@@ -139,7 +139,13 @@ Exprs loop_rule(Node& node) {
     if (always) {
       const Expr loop = ir::loop(trip, Expr(), ir::function(body.params, ir::tuple(body.results)), initial,
                                  static_cast<int>(scanned), node.span());
-      return fields_of(loop, 0, carried + scanned, node.span());
+      Exprs outputs = fields_of(loop, 0, carried + scanned, node.span());
+      const Known* count = node.known(0);
+      if (count && count->values.size() == 1 && !count->values[0].is_real) {
+        for (size_t i = carried; i < outputs.size(); ++i)
+          outputs[i] = with_rows(outputs[i], max(count->values[0].dim, Dim(0)));
+      }
+      return outputs;
     }
   }
   initial.insert(initial.begin(), node.has(1) ? scalar_input(node, 1) : node.number(1, dtype::bool_));
@@ -205,6 +211,7 @@ Exprs scan_rule(Node& node) {
   Exprs outputs = fields_of(loop, 0, states + scanned, node.span());
   for (size_t i = 0; i < scanned; ++i) {
     Expr& output = outputs[states + i];
+    output = with_rows(output, node.shape(states)[static_cast<size_t>(first_axis)]);
     const size_t rank = output.tensor_type().shape.size();
     if (attributes.output_directions[i] != 0) output = node.call("reverse", {output}, {{"axis", int64_t{0}}});
     const int64_t axis = axis_of(node, attributes.output_axes[i], rank);
@@ -217,6 +224,13 @@ Exprs scan_rule(Node& node) {
 }
 
 }  // namespace
+
+Expr with_rows(const Expr& x, const Dim& rows) {
+  Shape shape = x.tensor_type().shape;
+  if (shape[0] == rows) return x;
+  shape[0] = rows;
+  return op::reshape_to(x, shape);
+}
 
 void add_control_rules(RuleTable& table) {
   table.add("If", {1, 11, 13, 16, 19, 21, 23, 24, 25}, if_rule);

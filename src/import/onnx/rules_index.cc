@@ -117,10 +117,21 @@ Exprs top_k_rule(Node& node) {
   return outputs;
 }
 
+// An axis that is data picks one of the results along each axis; one outside of the rank that along axis 0.
 Rule scan_rule(const char* name) {
   return [name](Node& node) -> Exprs {
-    const int64_t axis = axis_of(node, node.int_input(1, "the axis"), node.rank(0));
-    return {op::scan(name, node.input(0), axis, node.flag("exclusive"), node.flag("reverse"))};
+    const bool exclusive = node.flag("exclusive"), reverse = node.flag("reverse");
+    const auto rank = static_cast<int64_t>(node.rank(0));
+    const auto along = [&](int64_t axis) { return op::scan(name, node.input(0), axis, exclusive, reverse); };
+    if (rank == 0 || node.known(1)) return {along(axis_of(node, node.int_input(1, "the axis"), node.rank(0)))};
+    need_integer(node, 1, "the axis");
+    if (!product(node.shape(1)).is(1)) node.malformed(fmt::format("the axis has shape {}", to_string(node.shape(1))));
+    const Expr given = op::cast(op::reshape_to(node.input(1), {}), dtype::int64_);
+    const auto is = [&](int64_t value) { return node.call("equal", {given, node.number(value, dtype::int64_)}); };
+    Expr result = along(0);
+    for (int64_t axis = 1; axis < rank; ++axis)
+      result = op::where(node.call("logical_or", {is(axis), is(axis - rank)}), along(axis), result);
+    return {result};
   };
 }
 

@@ -159,7 +159,10 @@ class Sequence {
     const Dim time = products_.tensor_type().shape[0];
     if (!time.is_const() || time.value() > kMaxUnrolled) return loop(initial, time);
     Exprs states = initial, outputs(static_cast<size_t>(time.value()));
-    if (outputs.empty()) node_.unsupported("a sequence of length 0");
+    if (outputs.empty()) {
+      const TensorType& state = initial[0].tensor_type();
+      return {op::zeros({0, state.shape[0], state.shape[1]}, state.dtype), initial};
+    }
     for (int64_t i = 0; i < time.value(); ++i) {
       const int64_t t = reverse_ ? time.value() - 1 - i : i;
       outputs[static_cast<size_t>(t)] = advance(ir::constant(Tensor::from<int64_t>({t}, {})), states);
@@ -196,6 +199,7 @@ class Sequence {
     for (size_t i = 0; i < initial.size(); ++i) result.states.push_back(ir::tuple_get(loop, static_cast<int>(i)));
     result.y = ir::tuple_get(loop, static_cast<int>(initial.size()));
     if (reverse_) result.y = node_.call("reverse", {result.y}, {{"axis", int64_t{0}}});
+    result.y = with_rows(result.y, time);
     return result;
   }
 

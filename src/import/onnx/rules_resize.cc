@@ -162,7 +162,8 @@ Expr symbolic_coordinate(const Node& node, const Options& options, const Axis& a
   const std::string& mode = options.coordinates;
   if (mode == "asymmetric") return op::divide(o, scale);
   if (mode == "align_corners") {
-    const Expr steps = node.call("maximum", {as_float(axis.out - 1), node.number(1, dtype::float32_)});
+    const Expr exact = axis.scale ? op::multiply(as_float(axis.in), scale) : as_float(axis.out);
+    const Expr steps = node.call("maximum", {op::add(exact, -1.0), node.number(1, dtype::float32_)});
     return op::divide(op::multiply(o, as_float(axis.in - 1)), steps);
   }
   const Expr half = op::add(op::divide(op::add(o, 0.5), scale), -0.5);
@@ -259,13 +260,14 @@ Expr resize(const Node& node, const Options& options, const std::vector<Axis>& a
   return op::cast(dtype.is_integer() ? node.call("round_even", {x}) : x, dtype);
 }
 
-// floor(extent * scale); of a symbolic extent the scale must be a fraction of small numbers.
+// floor(extent * scale); of a symbolic extent the scale must be a fraction of numbers that leave room for the product,
+// as every float32 that is neither tiny nor huge is one of a power of two.
 Dim scaled_extent(const Node& node, const Dim& extent, double scale) {
   if (!(scale > 0) || !std::isfinite(scale)) node.malformed(fmt::format("the scale is {}", scale));
   if (extent.is_const()) return static_cast<int64_t>(std::floor(static_cast<double>(extent.value()) * scale));
-  for (int64_t denominator = 1; denominator <= 64; ++denominator) {
+  for (int64_t denominator = 1; denominator <= int64_t{1} << 30; denominator += denominator < 64 ? 1 : denominator) {
     const double numerator = scale * static_cast<double>(denominator);
-    if (numerator == std::floor(numerator) && numerator < 1e6)
+    if (numerator == std::floor(numerator) && numerator < 0x1p31)
       return floordiv(extent * static_cast<int64_t>(numerator), denominator);
   }
   node.unsupported(fmt::format("the scale {} of the symbolic extent {}", scale, to_string(extent)));

@@ -121,12 +121,15 @@ TEST(Binary, RefusesWhatDoesNotFit) {
   EXPECT_THROW(test::call("add", {bools({1}), bools({1})}), Error);
 }
 
-// A bias of rank 3 under NCHW16c: its part of the layout; an axis of extent 1 gets the block 1.
+// A bias of rank 3 under NCHW16c: its part of the layout; an axis of extent 1 gets the block 1. A vector along W would
+// meet the blocks of C there: no layout but the original one.
 TEST(Binary, BlockedLayoutReachesTheSmallerOperand) {
   register_operators();
   const auto x = ir::var("x", tensor_type({1, 32, 5, 5}, dtype::float32_)),
              b = ir::var("b", tensor_type({32, 1, 1}, dtype::float32_)),
-             one = ir::var("s", tensor_type({1, 1, 1, 1}, dtype::float32_));
+             one = ir::var("s", tensor_type({1, 1, 1, 1}, dtype::float32_)),
+             vector = ir::var("v", tensor_type({5}, dtype::float32_)),
+             single = ir::var("e", tensor_type({1}, dtype::float32_));
   const auto ask = [&](const ir::Expr& other) {
     const ir::Expr call = add(x, other);
     return call.as<ir::Call>()->op()->layout({*call.as<ir::Call>(), {Layout("NCHW16c"), Layout()}});
@@ -134,6 +137,8 @@ TEST(Binary, BlockedLayoutReachesTheSmallerOperand) {
   EXPECT_EQ(ask(b).inputs[1].text(), "CHW16c");
   EXPECT_EQ(ask(b).outputs[0].text(), "NCHW16c");
   EXPECT_EQ(ask(one).inputs[1].text(), "NCHW1c");
+  EXPECT_FALSE(ask(vector).outputs[0].defined());
+  EXPECT_EQ(ask(single).outputs[0].text(), "NCHW16c");
 }
 
 }  // namespace

@@ -56,7 +56,13 @@ ir::RuntimeCall extents_runtime(const ir::Call& call) {
   const auto& attrs = attrs_of<ExtentsAttrs>(call);
   std::vector<int64_t> params{mode_code(attrs.mode), attrs.allowzero};
   if (attrs.axes) params.insert(params.end(), attrs.axes->begin(), attrs.axes->end());
-  return {"extents", params, attrs.names, {Shape(attrs.names.size() + 1, Dim(0))}};
+  Shape bound(attrs.names.size() + 1, Dim(0));
+  const bool bounded = attrs.mode == "slice";  // no longer than what is sliced
+  if (bounded) {
+    const std::vector<const TensorType*> types = input_types(call);
+    for (size_t i = 0; i < attrs.names.size(); ++i) bound[i] = types.back()->shape[(*attrs.axes)[i]];
+  }
+  return {"extents", params, attrs.names, {bound}, bounded};
 }
 
 // The shape that argument i, the extents, carries; nullopt while it is not known.

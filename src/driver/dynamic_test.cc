@@ -75,6 +75,16 @@ TEST(Dynamic, BranchesWhoseExtentsDependOnData) {
                        {{boolean(false), x}, {tensor<int32_t>({1}, {1, 1})}}});
 }
 
+// A function whose result's extent depends on data, called twice: two extents.
+TEST(Dynamic, FunctionsCalledTwice) {
+  const std::string text =
+      "def @f(%x: Tensor[(4), float32]) { cumsum(reshape(argwhere(greater(%x, 0f)), newshape=[-1]), axis=0) }\n"
+      "def @main(%x: Tensor[(4), float32], %y: Tensor[(4), float32]) { (@f(%x), @f(%y), concatenate((@f(%x), @f(%y)))) "
+      "}";
+  const Tensor x = tensor<float>({1, -2, 3, 4}), y = tensor<float>({-1, -1, -1, 1});
+  expect_values(text, {{{x, y}, {tensor<int32_t>({0, 2, 5}), tensor<int32_t>({3}), tensor<int32_t>({0, 2, 5, 3})}}});
+}
+
 // A branch inside a loop, whose result the next iteration takes.
 TEST(Dynamic, BranchInsideALoop) {
   const std::string text =

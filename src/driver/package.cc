@@ -31,12 +31,12 @@ std::vector<std::string> extent_texts(const Shape& shape) {
   return texts;
 }
 
-// Upper bound of a late symbol: the extent that stands at its place in some output's bound.
+// Upper bound of a late symbol that some output with a bound has.
 std::string late_bound(const lower::Program& program, const std::string& symbol) {
   for (const lower::Port& port : program.outputs) {
     if (!port.bounded) continue;
-    for (size_t i = 0; i < port.shape.size(); ++i) {
-      if (port.shape[i].as_symbol() == symbol) return to_string(port.bound[i]);
+    for (const Dim& dim : port.shape) {
+      if (dim.symbols().count(symbol)) return to_string(program.late_bounds.at(symbol));
     }
   }
   return kInternalSymbol;

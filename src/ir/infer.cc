@@ -239,7 +239,11 @@ class Inference {
     std::vector<Type> before, types;
     for (const Expr& arg : call.args) before.push_back(unifier_.close(slot(arg)));
     types = before;
-    const Type result = infer_call(*call.op(), *call.attrs, types);
+    Type result = infer_call(*call.op(), *call.attrs, types);
+    // Extents that the call brings into being keep the symbols by which others know them.
+    if (call.op()->has(kDataDependentShape) && is_complete(expr.type()) && is_complete(result) &&
+        same_up_to_anonymous(result, expr.type()))
+      result = expr.type();
     bool complete = is_complete(result);
     for (size_t i = 0; i < types.size(); ++i) {
       complete &= is_complete(types[i]);

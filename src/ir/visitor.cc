@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "ir/op.h"
+#include "ir/unify.h"
 
 namespace treadle::ir {
 
@@ -131,7 +132,14 @@ Expr with_children(const Expr& expr, const std::vector<Expr>& operands) {
       return expr;
     case ExprKind::Call: {
       const Call& node = *expr.as<Call>();
-      if (node.op()) return call(node.op(), operands, node.attrs, node.span);
+      if (node.op()) {
+        Expr made = call(node.op(), operands, node.attrs, node.span);
+        // Extents that the call brings into being keep the symbols by which others know them.
+        if (node.op()->has(kDataDependentShape) && is_complete(node.type) &&
+            same_up_to_anonymous(made.type(), node.type))
+          return std::make_shared<Call>(node.callee, operands, node.attrs, node.type, node.span);
+        return made;
+      }
       return call(operands.at(0), {operands.begin() + 1, operands.end()}, node.span);
     }
     case ExprKind::Tuple:

@@ -36,29 +36,35 @@ StepBuilder::Leaves StepBuilder::convert_scope(const ir::Expr& root, Steps& step
 StepBuilder::Leaves StepBuilder::call_function(const ir::Function& function, const Leaves& args, Steps& steps) {
   if (++depth_ > kMaxDepth) fail(ErrorCode::Limit, "function calls are nested deeper than {}", kMaxDepth);
   const size_t mark = insertions_.size();
-  BindStep extents;
-  Steps checks;
   size_t offset = 0;
   for (const ir::Expr& param : function.params) {
-    const std::vector<const TensorType*> types = flatten(param.type());
-    Leaves leaves(args.begin() + offset, args.begin() + offset + types.size());
-    for (size_t i = 0; i < types.size(); ++i) {
-      match(types[i]->shape, leaves[i].shape, extents);
-      for (size_t axis = 0; axis < types[i]->shape.size(); ++axis) {
-        const Dim &wanted = types[i]->shape[axis], &given = leaves[i].shape[axis];
-        if (!wanted.as_symbol() && !(wanted == given))
-          check({Assumption::Kind::Equal, wanted, given}, "the argument of a function", checks);
-      }
-    }
-    set_value(param, std::move(leaves));
-    offset += types.size();
+    const size_t count = flatten(param.type()).size();
+    set_value(param, Leaves(args.begin() + offset, args.begin() + offset + count));
+    offset += count;
   }
-  push(std::move(extents), steps);
-  steps.insert(steps.end(), checks.begin(), checks.end());
+  match_arguments(function, args, steps);
   Leaves result = convert_graph(function.body, steps);
   for (; insertions_.size() > mark; insertions_.pop_back()) values_.erase(insertions_.back());
   --depth_;
   return result;
+}
+
+void StepBuilder::match_arguments(const ir::Function& function, const Leaves& args, Steps& steps) {
+  BindStep extents;
+  Steps checks;
+  size_t next = 0;
+  for (const ir::Expr& param : function.params) {
+    for (const TensorType* type : flatten(param.type())) {
+      const Shape& given = args[next++].shape;
+      match(type->shape, given, extents);
+      for (size_t axis = 0; axis < given.size(); ++axis) {
+        if (!type->shape[axis].as_symbol() && !(type->shape[axis] == given[axis]))
+          check({Assumption::Kind::Equal, type->shape[axis], given[axis]}, "the argument of a function", checks);
+      }
+    }
+  }
+  push(std::move(extents), steps);
+  steps.insert(steps.end(), checks.begin(), checks.end());
 }
 
 void StepBuilder::match(const Shape& shape, const Shape& values, BindStep& step) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,8 +38,9 @@ struct Program {
   std::vector<loop::Function> main_parts;  // pieces of a very long main, called by it
   std::vector<Tensor> constants;
   std::vector<Port> inputs, outputs;
-  std::vector<std::string> symbols;       // bound by the inputs' shapes
-  std::vector<std::string> late_symbols;  // bound while running
+  std::vector<std::string> symbols;        // bound by the inputs' shapes
+  std::vector<std::string> late_symbols;   // bound while running
+  std::map<std::string, Dim> late_bounds;  // upper bounds of those that have one, over `symbols`
   Dim arena;
   int slots = 0;  // for memory whose size is known only while running: pointers behind the late symbols' values
   std::vector<KernelInfo> calls;  // one per kernel call of main, by profile number

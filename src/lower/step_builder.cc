@@ -88,6 +88,7 @@ Steps StepBuilder::build(const ir::Function& main, Program& program) {
   Steps steps;
   bind_outputs(main, convert_graph(main.body, steps), steps);
   program.kernels = kernels_.take();
+  program.late_bounds = late_bounds_;
   return steps;
 }
 
@@ -257,6 +258,7 @@ StepBuilder::Leaves StepBuilder::convert_call(const ir::Expr& expr, Steps& steps
          "a call of a function that is known only while running cannot be compiled: closures and recursion");
   Leaves inputs = values_of(call.args);
   if (!function->is_primitive()) return call_function(*function, inputs, steps);
+  match_arguments(*function, inputs, steps);
   check_assumptions(*function, steps);
   if (const int alias = alias_of(*function); alias >= 0) {
     size_t offset = 0;

@@ -51,6 +51,8 @@ class StepBuilder {
   Leaves convert_scope(const ir::Expr& root, Steps& steps);
   Leaves convert(const ir::Expr& expr, Steps& steps);
   Leaves convert_call(const ir::Expr& expr, Steps& steps);
+  // The symbols of the function's own types get the extents of its arguments.
+  void match_arguments(const ir::Function& function, const Leaves& args, Steps& steps);
   // Records checks of what the types of the function's calls assume of extents.
   void check_assumptions(const ir::Function& function, Steps& steps);
   void check(const Assumption& assumption, const std::string& where, Steps& steps);

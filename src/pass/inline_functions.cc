@@ -12,6 +12,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "ir/op.h"
 #include "ir/visitor.h"
 #include "pass/passes.h"
 
@@ -55,6 +56,8 @@ class Instantiator : public ir::Mutator {
   Expr rewrite(const Expr&, const Expr& after) override {
     if (const auto* let = after.as<ir::Let>())
       return ir::let(values_.at(let->var.get()), let->value, let->body, let->span);
+    if (const auto* call = after.as<ir::Call>(); call && call->op() && call->op()->has(ir::kDataDependentShape))
+      return ir::call(call->op(), call->args, call->attrs, call->span);  // each copy has extents of its own
     const auto* function = after.as<ir::Function>();
     if (!function) return after;
     std::vector<Expr> params;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speed of scheduled kernels on one thread: GFLOP/s of the convolutions of ResNet-50, of depthwise layers and of matrix
+// Speed of scheduled kernels: GFLOP/s of the convolutions of ResNet-50, of depthwise layers and of matrix
 // products, beside the machine's multiply-add peak measured in the same run. Usage: bench_kernels [TARGET [FILTER]];
-// --rows N --vectors N --unroll N set knobs,
+// --threads N (default 1), --rows N --vectors N --unroll N set knobs,
 // --share compiles kernels with sizes as arguments, --loops and --asm print them.
 #include <algorithm>
 #include <chrono>
@@ -9,16 +9,19 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <random>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "codegen/codegen.h"
 #include "lower/schedule.h"
+#include "runtime/run_state.h"
+#include "runtime/thread_pool.h"
 #include "schedule/abstract_constants.h"
 #include "schedule/analyzer.h"
-#include "treadle/abi.h"
 
 namespace {
 
@@ -52,16 +55,15 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 TREADLE_PEAK(peak_avx512, "zmm", 16)
 TREADLE_PEAK(peak_avx2, "ymm", 8)
 
-int32_t run_serial(TreadleContext* context, TreadleParallelBody body, void* closure, int64_t extent) {
-  return body(context, closure, 0, extent);
-}
-void* allocate(TreadleContext*, int64_t bytes) {
-  return std::aligned_alloc(64, static_cast<size_t>((bytes + 63) / 64 * 64));
-}
-void release(TreadleContext*, void* memory) { std::free(memory); }
-int32_t fail_run(TreadleContext*, const char* message) {
-  std::fprintf(stderr, "kernel failed: %s\n", message);
-  return 1;
+// The peaks of so many cores at the same time, added up.
+double peak_of(const Target& target, int threads) {
+  std::vector<double> peaks(static_cast<size_t>(threads));
+  std::vector<std::thread> others;
+  const auto measure = [&](size_t i) { peaks[i] = target.vector_bytes >= 64 ? peak_avx512() : peak_avx2(); };
+  for (size_t i = 1; i < peaks.size(); ++i) others.emplace_back(measure, i);
+  measure(0);
+  for (std::thread& other : others) other.join();
+  return std::accumulate(peaks.begin(), peaks.end(), 0.0);
 }
 
 struct Case {
@@ -294,7 +296,7 @@ int main(int argc, char** argv) {
   std::string target_text = "llvm -mcpu=native", filter;
   lower::Knobs knobs;
   bool assembly = false, loops = false, share = false;
-  int position = 0;
+  int position = 0, threads = 1;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
     const auto number = [&] { return i + 1 < argc ? std::atoll(argv[++i]) : 0; };
@@ -306,6 +308,8 @@ int main(int argc, char** argv) {
       knobs.unroll = number();
     else if (arg == "--row-block")
       knobs.row_block = number();
+    else if (arg == "--threads")
+      threads = static_cast<int>(std::max<int64_t>(number(), 1));
     else if (arg == "--asm")
       assembly = true;
     else if (arg == "--share")
@@ -316,9 +320,11 @@ int main(int argc, char** argv) {
       (position++ == 0 ? target_text : filter) = arg;
   }
   const Target target = codegen::parse_target(target_text);
-  const auto peak = [&] { return target.vector_bytes >= 64 ? peak_avx512() : peak_avx2(); };
-  std::printf("target %s: %d-byte vectors, %d registers; multiply-add peak %.1f GFLOP/s\n", target.cpu.c_str(),
-              target.vector_bytes, target.vector_registers, peak());
+  thread_pool::set_num_threads(threads);
+  RunState state;
+  state.begin(threads, nullptr);
+  std::printf("target %s: %d-byte vectors, %d registers; multiply-add peak of %d threads %.1f GFLOP/s\n",
+              target.cpu.c_str(), target.vector_bytes, target.vector_registers, threads, peak_of(target, threads));
   std::printf("%-34s %10s %10s %7s   %s\n", "kernel", "us", "GFLOP/s", "peak", "schedule and compile, ms");
   std::set<uint64_t> shapes;
   for (Case& c : cases(target.vector_bytes >= 64 ? 16 : 8)) {
@@ -347,16 +353,18 @@ int main(int argc, char** argv) {
       for (float& v : tensors.back().values<float>()) v = static_cast<float>(random() % 1000) / 1000.0f - 0.5f;
       buffers.push_back(tensors.back().data());
     }
-    TreadleContext context{TREADLE_ABI_VERSION, 1, nullptr, run_serial, allocate, release, nullptr, fail_run, nullptr};
     double best = 1e9;
     double machine = 0;
     const auto begin = Clock::now();
     for (int run = 0; run < 5 || (seconds_since(begin) < 0.25 && run < 3000); ++run) {
       const auto t = Clock::now();
-      if (kernel(&context, buffers.data(), scalars.data()) != 0) return 1;
+      if (kernel(state.context(), buffers.data(), scalars.data()) != 0) {
+        std::fprintf(stderr, "kernel failed: %s\n", state.message().c_str());
+        return 1;
+      }
       best = std::min(best, seconds_since(t));
     }
-    machine = peak();
+    machine = peak_of(target, threads);
     std::printf("%-34s %10.1f %10.1f %6.1f%%   %.1f + %.1f%s\n", c.name.c_str(), best * 1e6, c.flops / best / 1e9,
                 100 * c.flops / best / 1e9 / machine, schedule_time * 1e3, compile_time * 1e3, known ? ", shared" : "");
     std::fflush(stdout);

@@ -58,17 +58,13 @@ void check(const std::vector<T>& inputs, const std::vector<T>& outputs, const Sy
     for (treadle::Tensor& t : tensors) buffers.push_back(t.data());
     std::vector<int64_t> scalars;
     for (const Expr& e : kernel.arguments) scalars.push_back(schedule::testing::evaluate(e, symbols));
-    TreadleContext context{TREADLE_ABI_VERSION,
-                           2,
-                           nullptr,
-                           two_halves,
-                           allocate_memory,
-                           release_memory,
-                           nullptr,
-                           failed,
-                           nullptr,
-                           nullptr,
-                           nullptr};
+    TreadleContext context{};
+    context.abi_version = TREADLE_ABI_VERSION;
+    context.num_threads = 2;
+    context.parallel_for = two_halves;
+    context.allocate = allocate_memory;
+    context.release = release_memory;
+    context.fail = failed;
     ASSERT_EQ(code(&context, buffers.data(), scalars.data()), 0);
     for (size_t i = 0; i < outputs.size(); ++i) {
       for (int64_t j = 0; j < expected[i].size(); ++j) {

@@ -266,7 +266,11 @@ Var arrange(TemplateContext& context, const Stage& acc, Stage& out, const Contra
   const int64_t for_cache = 2 * (a_bytes / std::max<int64_t>(batch, 1)) / context.target.l2_bytes + 1;
   const int64_t tasks = std::clamp<int64_t>(static_cast<int64_t>(work / 1e6), 1, 16);
   const int64_t others = std::max({batch, inner_tiles, outer_tiles});
-  int64_t blocks = others >= 8 ? for_cache : std::max(for_cache, tasks);
+  // Where A does not stay in L2 but B does, there are so many blocks that their loop lies outside of the columns'.
+  const Buffer& b = c.b.access.buffer;
+  const int64_t b_bytes = size_of(b->shape, kSymbolic) * static_cast<int64_t>(b->dtype.bytes());
+  const bool rows_outside = a_bytes > context.target.l2_bytes && 2 * b_bytes <= context.target.l2_bytes;
+  int64_t blocks = others >= 8 && !rows_outside ? for_cache : std::max(for_cache, tasks);
   // A padded copy of what a block reads should come from the nearest cache.
   Stage* const source = context.schedule.find(a);
   if (c.depthwise && source)
@@ -321,6 +325,99 @@ Var arrange(TemplateContext& context, const Stage& acc, Stage& out, const Contra
   return outside.back().loop;
 }
 
+// Which axes of the output the tile is made of; kNone where there is none.
+struct TileAxes {
+  size_t row = kNone;         // its elements of A are broadcast
+  size_t row_around = kNone;  // the axis of rows around it
+  size_t column = kNone;      // beside the vector axis
+};
+
+TileAxes tile_axes(const Stage& stage, const Contraction& c) {
+  const auto last_of = [&](Role role) -> size_t {  // the innermost axis of a role, the vector axis left out
+    for (size_t i = stage.axes().size(); i-- > 0;) {
+      if (c.roles[i] == role && i != c.vector_axis && !is_one(stage.extent(i))) return i;
+    }
+    return kNone;
+  };
+  // In a depthwise tile the rows are pixels: batch axes of both operands are not, but axes of the data alone are rows.
+  TileAxes axes{last_of(Role::Row), kNone, c.depthwise ? kNone : last_of(Role::Column)};
+  for (size_t i = axes.row == kNone ? 0 : axes.row; i-- > 0 && axes.row_around == kNone;) {
+    if (c.roles[i] == Role::Row && i != c.vector_axis && as_int(stage.extent(i)) && !is_one(stage.extent(i)))
+      axes.row_around = i;
+  }
+  return axes;
+}
+
+TileProblem tile_problem(const Stage& stage, const Contraction& c, const TileAxes& axes) {
+  const auto extent_of = [&](size_t axis) { return axis != kNone ? size_of({stage.extent(axis)}, kSymbolic) : 1; };
+  TileProblem problem;
+  problem.rows = extent_of(axes.row);
+  problem.rows_outer = extent_of(axes.row_around);
+  problem.reduction = reduction_size(stage);
+  problem.lanes = c.lanes;
+  problem.vectors_inner = (size_of({stage.extent(c.vector_axis)}, kSymbolic * c.lanes) + c.lanes - 1) / c.lanes;
+  problem.vectors_outer = extent_of(axes.column);
+  problem.depthwise = c.depthwise;
+  return problem;
+}
+
+// Splits the output's axes into what the tile holds and the loops around it.
+Loops tile_loops(Stage& out, const Contraction& c, const TileAxes& axes, const TileProblem& problem, const Tile& tile) {
+  Loops loops;
+  for (size_t i = 0; i < out.axes().size(); ++i) {
+    if (i == c.vector_axis || i == axes.row || i == axes.column) continue;
+    if (i == axes.row_around && tile.rows_outer > 1) {
+      const auto [ao, ai] = out.split(out.axis(i), tile.rows_outer, Tail::Even);
+      out.unroll(ai);
+      loops.inside.push_back(ai);
+      loops.rows.push_back({ao, (problem.rows_outer + tile.rows_outer - 1) / tile.rows_outer});
+      continue;
+    }
+    const int64_t count = size_of({out.extent(i)}, kSymbolic);
+    const bool row_loop = c.roles[i] == Role::Row && count > 1;  // single iterations go out of the way
+    (row_loop ? loops.rows : (c.roles[i] == Role::Column ? loops.columns : loops.batch))
+        .push_back({out.axis(i), count, !as_int(out.extent(i))});
+  }
+  if (axes.row != kNone) {
+    const auto [row_tile, row_in] = out.split(out.axis(axes.row), tile.rows, Tail::Even);
+    out.unroll(row_in);
+    loops.inside.push_back(row_in);
+    loops.rows.push_back({row_tile, (problem.rows + tile.rows - 1) / tile.rows, !as_int(out.extent(axes.row))});
+  }
+  if (axes.column != kNone) {
+    const auto [co, ci] = out.split(out.axis(axes.column), tile.vectors_outer, Tail::Even);
+    loops.columns.push_back({co, (problem.vectors_outer + tile.vectors_outer - 1) / tile.vectors_outer});
+    out.unroll(ci);
+    loops.inside.push_back(ci);
+  }
+  const auto [vt, lane] = out.split(out.axis(c.vector_axis), c.lanes);
+  const auto [vo, vv] = out.split(vt, tile.vectors_inner, Tail::Even);
+  loops.columns.push_back({vo, (problem.vectors_inner + tile.vectors_inner - 1) / tile.vectors_inner});
+  out.unroll(vv);
+  out.vectorize(lane);
+  loops.inside.insert(loops.inside.end(), {vv, lane});
+  return loops;
+}
+
+// The accumulators of one tile, in registers: reduction outside, rows, then columns.
+void schedule_accumulation(Stage& acc, Stage& out, const Contraction& c, int64_t unroll, const Var& tile_loop) {
+  std::vector<Var> order = reduction_order(acc, c.depthwise ? 0 : unroll, c.depthwise);
+  // Rows outside of columns: one broadcast element of A lives at a time, beside the vectors of B of one step.
+  for (const bool row_axes : {true, false}) {
+    for (size_t i = 0; i < acc.axes().size(); ++i) {
+      if (i == c.vector_axis || (c.roles[i] == Role::Row) != row_axes) continue;
+      acc.unroll(acc.axis(i));
+      order.push_back(acc.axis(i));
+    }
+  }
+  const auto [av, alane] = acc.split(acc.axis(c.vector_axis), c.lanes);
+  acc.unroll(av);
+  acc.vectorize(alane);
+  order.insert(order.end(), {av, alane});
+  acc.reorder(order);
+  acc.compute_at(out, tile_loop, Scope::Local);
+}
+
 }  // namespace
 
 bool is_contraction(TemplateContext& context, Stage& stage) { return analyse(context, stage).has_value(); }
@@ -329,33 +426,10 @@ bool schedule_contraction(TemplateContext& context, Stage& stage) {
   auto found = analyse(context, stage);
   if (!found) return false;
   Contraction& c = *found;
-  const auto last_of = [&](Role role) -> size_t {  // the innermost axis of a role, the vector axis left out
-    for (size_t i = stage.axes().size(); i-- > 0;) {
-      if (c.roles[i] == role && i != c.vector_axis && !is_one(stage.extent(i))) return i;
-    }
-    return kNone;
-  };
   Stage* reader = pointwise_reader(context, stage);
   collapse_rows(context, stage, reader, c);
-  // In a depthwise tile the rows are pixels: batch axes of both operands are not, but axes of the data alone are rows.
-  const size_t row = last_of(Role::Row);
-  const size_t row_around = [&] {
-    for (size_t i = row == kNone ? 0 : row; i-- > 0;) {
-      if (c.roles[i] == Role::Row && i != c.vector_axis && as_int(stage.extent(i)) && !is_one(stage.extent(i)))
-        return i;
-    }
-    return kNone;
-  }();
-  const size_t column = c.depthwise ? kNone : last_of(Role::Column);
-
-  TileProblem problem;
-  problem.rows = row != kNone ? size_of({stage.extent(row)}, kSymbolic) : 1;
-  problem.rows_outer = row_around != kNone ? size_of({stage.extent(row_around)}, kSymbolic) : 1;
-  problem.reduction = reduction_size(stage);
-  problem.lanes = c.lanes;
-  problem.vectors_inner = (size_of({stage.extent(c.vector_axis)}, kSymbolic * c.lanes) + c.lanes - 1) / c.lanes;
-  problem.vectors_outer = column != kNone ? size_of({stage.extent(column)}, kSymbolic) : 1;
-  problem.depthwise = c.depthwise;
+  const TileAxes axes = tile_axes(stage, c);
+  const TileProblem problem = tile_problem(stage, c, axes);
   const int64_t total_rows = [&] {
     std::vector<Expr> extents;
     for (size_t i = 0; i < c.roles.size(); ++i) {
@@ -367,8 +441,7 @@ bool schedule_contraction(TemplateContext& context, Stage& stage) {
   const bool strided = !c.b.vector_stride || *c.b.vector_stride != 1;
   if (strided && !c.depthwise && total_rows < 4) return false;
   const Tile tile = choose_tile(problem, context.target, context.knobs);
-
-  const int64_t unroll = std::min(tile.unroll, unroll_limit(c, stage, row, context.analyzer));
+  const int64_t unroll = std::min(tile.unroll, unroll_limit(c, stage, axes.row, context.analyzer));
 
   Stage& acc = reader ? stage : context.schedule.cache_write(stage);
   Stage& out = reader ? *reader : stage;
@@ -382,62 +455,10 @@ bool schedule_contraction(TemplateContext& context, Stage& stage) {
     if (strided || far) packed = pack_columns(context, acc, c, c.lanes);
   }
 
-  // ---- loops of the tile and around it ----
-  std::vector<Var> inside;
-  std::vector<CountedLoop> batch, rows, columns;
-  for (size_t i = 0; i < out.axes().size(); ++i) {
-    if (i == c.vector_axis || i == row || i == column) continue;
-    if (i == row_around && tile.rows_outer > 1) {
-      const auto [ao, ai] = out.split(out.axis(i), tile.rows_outer, Tail::Even);
-      out.unroll(ai);
-      inside.push_back(ai);
-      rows.push_back({ao, (problem.rows_outer + tile.rows_outer - 1) / tile.rows_outer});
-      continue;
-    }
-    const int64_t count = size_of({out.extent(i)}, kSymbolic);
-    const bool row_loop = c.roles[i] == Role::Row && count > 1;  // single iterations go out of the way
-    (row_loop ? rows : (c.roles[i] == Role::Column ? columns : batch))
-        .push_back({out.axis(i), count, !as_int(out.extent(i))});
-  }
-  Var row_tile, row_in;
-  if (row != kNone) {
-    std::tie(row_tile, row_in) = out.split(out.axis(row), tile.rows, Tail::Even);
-    out.unroll(row_in);
-    inside.push_back(row_in);
-    rows.push_back({row_tile, (problem.rows + tile.rows - 1) / tile.rows, !as_int(out.extent(row))});
-  }
-  if (column != kNone) {
-    const auto [co, ci] = out.split(out.axis(column), tile.vectors_outer, Tail::Even);
-    columns.push_back({co, (problem.vectors_outer + tile.vectors_outer - 1) / tile.vectors_outer});
-    out.unroll(ci);
-    inside.push_back(ci);
-  }
-  const auto [vt, lane] = out.split(out.axis(c.vector_axis), c.lanes);
-  const auto [vo, vv] = out.split(vt, tile.vectors_inner, Tail::Even);
-  columns.push_back({vo, (problem.vectors_inner + tile.vectors_inner - 1) / tile.vectors_inner});
-  out.unroll(vv);
-  out.vectorize(lane);
-  inside.insert(inside.end(), {vv, lane});
-
+  Loops loops = tile_loops(out, c, axes, problem, tile);
   context.attach = {};
-  const Var tile_loop = arrange(context, acc, out, c, {batch, rows, columns, inside}, problem, tile);
-
-  // ---- the accumulation ----
-  std::vector<Var> acc_order = reduction_order(acc, c.depthwise ? 0 : unroll, c.depthwise);
-  // Rows outside of columns: one broadcast element of A lives at a time, beside the vectors of B of one step.
-  for (const bool row_axes : {true, false}) {
-    for (size_t i = 0; i < acc.axes().size(); ++i) {
-      if (i == c.vector_axis || (c.roles[i] == Role::Row) != row_axes) continue;
-      acc.unroll(acc.axis(i));
-      acc_order.push_back(acc.axis(i));
-    }
-  }
-  const auto [av, alane] = acc.split(acc.axis(c.vector_axis), c.lanes);
-  acc.unroll(av);
-  acc.vectorize(alane);
-  acc_order.insert(acc_order.end(), {av, alane});
-  acc.reorder(acc_order);
-  acc.compute_at(out, tile_loop, Scope::Local);
+  const Var tile_loop = arrange(context, acc, out, c, std::move(loops), problem, tile);
+  schedule_accumulation(acc, out, c, unroll, tile_loop);
   if (Stage* source = context.attach.first) {
     schedule_elementwise(context, *source, false);
     source->compute_at(out, context.attach.second);

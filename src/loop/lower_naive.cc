@@ -38,39 +38,6 @@ Tensor copy_of(const Tensor& tensor) {
                  [&](const std::vector<Var>& i) { return tensor(std::vector<Expr>(i.begin(), i.end())); });
 }
 
-// The scalars that a function needs: the variables of extents and expressions that no loop or let binds.
-std::vector<Var> free_vars(const Function& function) {
-  class Collector : public ExprVisitor {
-   public:
-    std::map<std::string, Var> found;
-    std::unordered_set<const VarNode*> bound;
-
-   protected:
-    void visit_expr(const Expr& expr) override {
-      if (const auto* var = expr.as<VarNode>(); var && !bound.count(var)) {
-        auto [it, added] = found.emplace(var->name, Var(std::static_pointer_cast<const VarNode>(expr.node())));
-        TREADLE_CHECK(it->second.get() == var && it->second.same_as(symbol_var(var->name)),
-                      "variable {} is free and no symbol", var->name);
-      }
-      visit_children(expr);
-    }
-  } collector;
-  for_each(
-      function.body,
-      [&](const Stmt& stmt) {
-        if (const auto* loop = stmt.as<For>()) collector.bound.insert(loop->var.var());
-        if (const auto* binding = stmt.as<Let>()) collector.bound.insert(binding->var.var());
-      },
-      nullptr);
-  for (const Buffer& buffer : function.buffers) {
-    for (const Expr& extent : buffer->shape) collector.visit(extent);
-  }
-  for_each(function.body, nullptr, [&](const Expr& expr) { collector.visit(expr); });
-  std::vector<Var> vars;
-  for (auto& [name, var] : collector.found) vars.push_back(var);
-  return vars;
-}
-
 // What must be computed for `results` when `given` are at hand, inputs before users.
 std::vector<Tensor> needed_order(const std::vector<Tensor>& results,
                                  const std::unordered_set<const TensorNode*>& given) {
@@ -139,7 +106,7 @@ Function lower_naive(std::string name, const std::vector<Tensor>& inputs, const 
   Stmt body = rebind.mutate(block(std::move(nests)));
   for (size_t i = between.size(); i-- > 0;) body = allocate(between[i], body);
   function.body = body;
-  function.scalars = free_vars(function);
+  function.scalars = free_symbols(function);
   return function;
 }
 

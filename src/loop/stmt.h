@@ -184,6 +184,8 @@ class Mutator {
 
 // Calls f on every statement, and g on every expression of it, in order.
 void for_each(const Stmt& stmt, const std::function<void(const Stmt&)>& f, const std::function<void(const Expr&)>& g);
+// The symbols (symbol_var) that occur in extents and body, sorted by name: a function's scalars.
+std::vector<Var> free_symbols(const Function& function);
 // Replaces variables (by pointer).
 Expr substitute(const Expr& expr, const std::map<const VarNode*, Expr>& values);
 Stmt substitute(const Stmt& stmt, const std::map<const VarNode*, Expr>& values);

@@ -304,4 +304,23 @@ Stmt substitute(const Stmt& stmt, const std::map<const VarNode*, Expr>& values) 
   return Substitute(values).mutate(stmt);
 }
 
+std::vector<Var> free_symbols(const Function& function) {
+  struct Collector : ExprVisitor {
+    void visit_expr(const Expr& e) override {
+      if (const auto* v = e.as<VarNode>()) {
+        if (symbol_var(v->name).get() == v) found.emplace(v->name, symbol_var(v->name));
+      }
+      visit_children(e);
+    }
+    std::map<std::string, Var> found;
+  } collector;
+  for (const Buffer& buffer : function.buffers) {
+    for (const Expr& extent : buffer->shape) collector.visit(extent);
+  }
+  for_each(function.body, nullptr, [&](const Expr& e) { collector.visit(e); });
+  std::vector<Var> result;
+  for (const auto& [name, var] : collector.found) result.push_back(var);
+  return result;
+}
+
 }  // namespace treadle::loop

@@ -61,6 +61,75 @@ Buffer scratch_like(const Buffer& buffer, Scope scope, std::vector<Expr> shape) 
 
 }  // namespace
 
+// The loops that run of which `loop` is made.
+std::vector<Var> Emitter::leaves(const Stage& stage, const Var& loop) {
+  std::vector<Var> now{loop}, result;
+  while (!now.empty()) {
+    const Var v = now.back();
+    now.pop_back();
+    bool split = false;
+    for (const auto& r : stage.relations_) {
+      if (r.kind == Stage::Relation::Kind::Fuse) {
+        if (r.outer.same_as(v) || r.inner.same_as(v)) now.push_back(r.whole), split = true;
+      } else if (r.whole.same_as(v)) {
+        now.push_back(r.outer), now.push_back(r.inner), split = true;
+      }
+    }
+    if (!split) result.push_back(v);
+  }
+  return result;
+}
+
+// Whether all loops that make up `outer` are outside of those that make up `inner`.
+bool Emitter::is_outside(const Stage& stage, const Var& outer, const Var& inner) {
+  size_t last = 0, first = stage.loops_.size();
+  for (const Var& v : leaves(stage, outer)) last = std::max(last, stage.position(v));
+  for (const Var& v : leaves(stage, inner)) first = std::min(first, stage.position(v));
+  return last < first;
+}
+
+// The extents of both loops of a split, the value of the loop that was split, and a guard where the inner loop cannot
+// be clipped.
+Expr Emitter::plan_split(const Stage& stage, const Stage::Relation& r, std::map<const VarNode*, Expr>& extent,
+                         Nest& nest) {
+  const Expr whole = extent.at(r.whole.var()), factor = int_imm(r.factor);
+  const bool parts = r.kind == Stage::Relation::Kind::Parts;
+  if (!parts && analyzer_.proves(floormod(whole, factor) == int_imm(0))) {
+    extent[r.outer.var()] = analyzer_.simplify(floordiv(whole, factor));
+    extent[r.inner.var()] = factor;
+    return r.outer * factor + r.inner;
+  }
+  if (r.tail == Tail::Even && (parts || as_int(whole))) {
+    // tiles of `most` elements first, then tiles of one less
+    const Expr tiles = parts ? min(factor, whole) : analyzer_.simplify(ceil_div(whole, r.factor));
+    const Expr count = max(tiles, int_imm(1));
+    const Expr most = analyzer_.simplify(floordiv(whole + count - int_imm(1), count));
+    const Expr longer = analyzer_.simplify(whole - tiles * (most - int_imm(1)));
+    extent[r.outer.var()] = analyzer_.simplify(tiles);
+    extent[r.inner.var()] = select(r.outer < longer, most, most - int_imm(1));
+    if (!is_outside(stage, r.outer, r.inner)) {
+      nest.guards.push_back(r.inner < extent[r.inner.var()]);
+      extent[r.inner.var()] = most;
+    }
+    return r.outer * (most - int_imm(1)) + min(r.outer, longer) + r.inner;
+  }
+  extent[r.outer.var()] = analyzer_.simplify(ceil_div(whole, r.factor));
+  extent[r.inner.var()] = factor;
+  if (r.tail == Tail::ShiftInwards) {
+    if (!analyzer_.proves(whole >= factor)) {
+      fail(ErrorCode::ScheduleInvalid, "stage {}: loop {} has extent {}, not known to be at least its factor {}",
+           stage.buffer_->name, r.whole.name(), to_string(whole), r.factor);
+    }
+    return min(r.outer * factor, whole - factor) + r.inner;
+  }
+  if (is_outside(stage, r.outer, r.inner)) {
+    extent[r.inner.var()] = min(factor, whole - r.outer * factor);
+  } else {
+    nest.guards.push_back(r.outer * factor + r.inner < whole);
+  }
+  return r.outer * factor + r.inner;
+}
+
 Emitter::Nest Emitter::plan(Stage& stage, const Region& region) {
   Nest nest{&stage, {}, {}, {}};
   std::map<const VarNode*, Expr> extent;
@@ -68,87 +137,19 @@ Emitter::Nest Emitter::plan(Stage& stage, const Region& region) {
   for (size_t i = 0; i < stage.reduce_loops_.size(); ++i)
     extent[stage.reduce_loops_[i].var()] = stage.reduction_->extents[i];
 
-  // For the clipped extent of an inner loop: are all loops that make up `outer` outside of those that make up `inner`?
-  const auto leaves = [&](const Var& loop) {
-    std::vector<Var> now{loop}, result;
-    while (!now.empty()) {
-      const Var v = now.back();
-      now.pop_back();
-      bool split = false;
-      for (const auto& r : stage.relations_) {
-        if (r.kind == Stage::Relation::Kind::Fuse) {
-          if (r.outer.same_as(v) || r.inner.same_as(v)) now.push_back(r.whole), split = true;
-        } else if (r.whole.same_as(v)) {
-          now.push_back(r.outer), now.push_back(r.inner), split = true;
-        }
-      }
-      if (!split) result.push_back(v);
-    }
-    return result;
-  };
-  const auto outside = [&](const Var& outer, const Var& inner) {
-    size_t last = 0, first = stage.loops_.size();
-    for (const Var& v : leaves(outer)) last = std::max(last, stage.position(v));
-    for (const Var& v : leaves(inner)) first = std::min(first, stage.position(v));
-    return last < first;
-  };
-
   Resolver resolver;
-  struct Known {
-    const VarNode* loop;
-    Expr value;
-  };
-  std::vector<Known> values;
+  std::map<const VarNode*, Expr> values;  // of loops that were split or fused
   for (const auto& r : stage.relations_) {
     if (r.kind == Stage::Relation::Kind::Fuse) {
       const Expr outer = extent.at(r.outer.var()), inner = extent.at(r.inner.var());
       extent[r.whole.var()] = analyzer_.simplify(outer * inner);
-      values.push_back({r.outer.var(), floordiv(r.whole, inner)});
-      values.push_back({r.inner.var(), floormod(r.whole, inner)});
-      continue;
-    }
-    const Expr whole = extent.at(r.whole.var());
-    const bool parts = r.kind == Stage::Relation::Kind::Parts;
-    if (!parts && analyzer_.proves(floormod(whole, int_imm(r.factor)) == int_imm(0))) {
-      extent[r.outer.var()] = analyzer_.simplify(floordiv(whole, int_imm(r.factor)));
-      extent[r.inner.var()] = int_imm(r.factor);
-      values.push_back({r.whole.var(), r.outer * int_imm(r.factor) + r.inner});
-      continue;
-    }
-    if (r.tail == Tail::Even && (parts || as_int(whole))) {
-      // tiles of `most` elements first, then tiles of one less
-      const Expr tiles = parts ? min(int_imm(r.factor), whole) : analyzer_.simplify(ceil_div(whole, r.factor));
-      const Expr count = max(tiles, int_imm(1));
-      const Expr most = analyzer_.simplify(floordiv(whole + count - int_imm(1), count));
-      const Expr longer = analyzer_.simplify(whole - tiles * (most - int_imm(1)));
-      extent[r.outer.var()] = analyzer_.simplify(tiles);
-      extent[r.inner.var()] = select(r.outer < longer, most, most - int_imm(1));
-      values.push_back({r.whole.var(), r.outer * (most - int_imm(1)) + min(r.outer, longer) + r.inner});
-      if (!outside(r.outer, r.inner)) {
-        nest.guards.push_back(r.inner < extent[r.inner.var()]);
-        extent[r.inner.var()] = most;
-      }
-      continue;
-    }
-    const Expr factor = int_imm(r.factor);
-    extent[r.outer.var()] = analyzer_.simplify(ceil_div(whole, r.factor));
-    extent[r.inner.var()] = factor;
-    if (r.tail == Tail::ShiftInwards) {
-      if (!analyzer_.proves(whole >= factor)) {
-        fail(ErrorCode::ScheduleInvalid, "stage {}: loop {} has extent {}, not known to be at least its factor {}",
-             stage.buffer_->name, r.whole.name(), to_string(whole), r.factor);
-      }
-      values.push_back({r.whole.var(), min(r.outer * factor, whole - factor) + r.inner});
-      continue;
-    }
-    values.push_back({r.whole.var(), r.outer * factor + r.inner});
-    if (outside(r.outer, r.inner)) {
-      extent[r.inner.var()] = min(factor, whole - r.outer * factor);
+      values[r.outer.var()] = floordiv(r.whole, inner);
+      values[r.inner.var()] = floormod(r.whole, inner);
     } else {
-      nest.guards.push_back(r.outer * factor + r.inner < whole);
+      values[r.whole.var()] = plan_split(stage, r, extent, nest);
     }
   }
-  for (const Known& known : values) resolver.values[known.loop] = known.value;
+  resolver.values = std::move(values);
   for (size_t i = 0; i < stage.loops_.size(); ++i) {
     const Var& loop = stage.loops_[i];
     nest.extents.push_back(analyzer_.simplify(resolver.mutate(extent.at(loop.var()))));
@@ -318,30 +319,6 @@ Stmt Emitter::vector_reduction(Nest& nest) {
   for (const Expr& guard : nest.guards) result = if_then(guard, result);
   return result;
 }
-
-namespace {
-
-// Scalars of the function: the extents' symbols, sorted by name.
-std::vector<Var> free_symbols(const Function& function) {
-  struct Collector : ExprVisitor {
-    void visit_expr(const Expr& e) override {
-      if (const auto* v = e.as<VarNode>()) {
-        if (symbol_var(v->name).get() == v) found.emplace(v->name, symbol_var(v->name));
-      }
-      visit_children(e);
-    }
-    std::map<std::string, Var> found;
-  } collector;
-  for (const Buffer& buffer : function.buffers) {
-    for (const Expr& extent : buffer->shape) collector.visit(extent);
-  }
-  for_each(function.body, nullptr, [&](const Expr& e) { collector.visit(e); });
-  std::vector<Var> result;
-  for (const auto& [name, var] : collector.found) result.push_back(var);
-  return result;
-}
-
-}  // namespace
 
 Function Emitter::run() {
   std::vector<Stmt> nests;

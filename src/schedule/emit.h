@@ -42,6 +42,10 @@ class Emitter {
     std::vector<loop::Expr> guards;                     // must hold for an iteration to count
   };
 
+  static std::vector<loop::Var> leaves(const Stage& stage, const loop::Var& loop);
+  static bool is_outside(const Stage& stage, const loop::Var& outer, const loop::Var& inner);
+  loop::Expr plan_split(const Stage& stage, const Stage::Relation& relation,
+                        std::map<const loop::VarNode*, loop::Expr>& extent, Nest& nest);
   Nest plan(Stage& stage, const Region& region);
   loop::Stmt emit(Nest& nest, size_t level);
   loop::Stmt emit_attached(Nest& nest, size_t level, loop::Stmt body);

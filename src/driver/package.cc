@@ -133,7 +133,7 @@ Manifest make_manifest(const lower::Program& program, const std::string& target_
   manifest.arena_bytes = to_string(program.arena);
   manifest.slots = program.slots;
   for (const lower::KernelInfo& call : program.calls) {
-    manifest.kernels.push_back({call.name, call.source, fmt::format("{}", call.operations.value_or(0))});
+    manifest.kernels.push_back({call.name, call.source, to_string(call.operations)});
   }
   return manifest;
 }

@@ -174,13 +174,32 @@ class ExtentReplacer {
   std::map<std::string, std::string> symbols_;  // by the extent's canonical text
 };
 
-std::optional<int64_t> constant_product(const std::vector<loop::Expr>& extents) {
-  int64_t product = 1;
-  for (const loop::Expr& extent : extents) {
-    const int64_t* value = loop::as_int(extent);
-    if (!value || __builtin_mul_overflow(product, *value, &product)) return std::nullopt;
+// An extent as the types wrote it.
+Dim to_dim(const loop::Expr& extent) {
+  if (const int64_t* value = loop::as_int(extent)) return *value;
+  if (const auto* var = extent.as<loop::VarNode>()) return Dim::symbol(var->name);
+  const auto* binary = extent.as<loop::Binary>();
+  TREADLE_CHECK(binary, "an extent is {}", loop::to_string(extent));
+  const Dim a = to_dim(binary->a), b = to_dim(binary->b);
+  switch (binary->op) {
+    case loop::BinaryOp::Add:
+      return a + b;
+    case loop::BinaryOp::Sub:
+      return a - b;
+    case loop::BinaryOp::Mul:
+      return a * b;
+    case loop::BinaryOp::FloorDiv:
+      return floordiv(a, b);
+    case loop::BinaryOp::FloorMod:
+      return mod(a, b);
+    case loop::BinaryOp::Min:
+      return min(a, b);
+    case loop::BinaryOp::Max:
+      return max(a, b);
+    default:
+      TREADLE_CHECK(false, "an extent is {}", loop::to_string(extent));
+      return 0;
   }
-  return product;
 }
 
 // Counts the arithmetic of a definition's expression, not its index arithmetic.
@@ -222,25 +241,27 @@ PlainExtents plain_extents(const ir::Expr& function) { return ExtentReplacer().r
 
 TensorGraph tensor_graph(const ir::Function& function) { return GraphBuilder().build(function); }
 
-std::optional<int64_t> count_operations(const TensorGraph& graph) {
-  int64_t total = 0;
-  for (const loop::Tensor& tensor : loop::topological_order(graph.outputs)) {
-    if (tensor->is_placeholder()) continue;
-    OperationCounter counter;
-    counter.visit(tensor->value);
-    std::vector<loop::Expr> extents = tensor.shape();
-    if (tensor->reduction) {
-      ++counter.count;
-      extents.insert(extents.end(), tensor->reduction->extents.begin(), tensor->reduction->extents.end());
+Dim count_operations(const TensorGraph& graph, const std::map<std::string, Dim>& values) {
+  try {
+    Dim total = 0;
+    for (const loop::Tensor& tensor : loop::topological_order(graph.outputs)) {
+      if (tensor->is_placeholder()) continue;
+      OperationCounter counter;
+      counter.visit(tensor->value);
+      std::vector<loop::Expr> extents = tensor.shape();
+      if (tensor->reduction) {
+        ++counter.count;
+        extents.insert(extents.end(), tensor->reduction->extents.begin(), tensor->reduction->extents.end());
+      }
+      Dim operations = counter.count;
+      for (const loop::Expr& extent : extents) operations = operations * to_dim(extent).substitute(values);
+      total = total + operations;
     }
-    std::optional<int64_t> elements = constant_product(extents);
-    if (!elements) return std::nullopt;
-    int64_t operations;
-    if (__builtin_mul_overflow(*elements, counter.count, &operations) ||
-        __builtin_add_overflow(total, operations, &total))
-      return std::nullopt;
+    return total;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::Limit) throw;
+    return 0;  // a number beyond int64 or a formula beyond all bounds: speeds are not shown
   }
-  return total;
 }
 
 }  // namespace treadle::lower

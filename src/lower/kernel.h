@@ -3,7 +3,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,8 +33,8 @@ struct PlainExtents {
 PlainExtents plain_extents(const ir::Expr& function);
 
 // Floating-point operations: a reduction of a product counts two per combined element, every other operation of a
-// definition one per element; nullopt when an extent is symbolic.
-std::optional<int64_t> count_operations(const TensorGraph& graph);
+// definition one per element. `values`: what the graph's symbols stand for. 0 when the number is beyond all bounds.
+Dim count_operations(const TensorGraph& graph, const std::map<std::string, Dim>& values);
 
 // Leaves of a type in order: tuples flattened. Errors: CodegenUnsupported for functions and type variables.
 std::vector<const TensorType*> flatten(const Type& type);

@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,10 +23,10 @@ struct Port {
 };
 
 struct KernelInfo {
-  std::string name;                   // of the operators, "conv2d_add_relu"
-  std::string source;                 // nodes of the model
-  std::string function;               // the loop function that runs it; several calls may share one
-  std::optional<int64_t> operations;  // floating-point operations of one call; nullopt: depends on symbols
+  std::string name;      // of the operators, "conv2d_add_relu"
+  std::string source;    // nodes of the model
+  std::string function;  // the loop function that runs it; several calls may share one
+  Dim operations;        // floating-point operations of one call; 0: not known
 };
 
 // Buffers of `main`: inputs, outputs (empty when not bounded), constants, then the arena (uint8, `arena` bytes) and an

@@ -399,7 +399,7 @@ StepBuilder::Leaves StepBuilder::convert_kernel(const ir::Expr& function_expr, c
   KernelStep step;
   step.function = kernel.function;
   step.scalars = std::move(kernel.scalars);
-  step.call = add_call({graph.name, graph.source, kernel.function, count_operations(graph)});
+  step.call = add_call({graph.name, graph.source, kernel.function, count_operations(graph, plain.values)});
   step.position = position_;
   step.buffers = inputs;
   Leaves outputs = new_leaves(function.body.type(), steps);
@@ -448,7 +448,7 @@ StepBuilder::Leaves StepBuilder::convert_runtime(const ir::Function& function, c
   }
   for (const std::string& symbol : step.kernel.result_symbols) add_late(symbol);
   ++position_;
-  step.call = add_call({call.op()->name, node_name(function.body), "runtime:" + step.kernel.kernel, std::nullopt});
+  step.call = add_call({call.op()->name, node_name(function.body), "runtime:" + step.kernel.kernel, 0});
   Leaves outputs = new_leaves(function.body.type(), steps);
   step.outputs = outputs;
   use(step.inputs);

@@ -14,6 +14,7 @@ struct Target {
   std::string triple;                 // "x86_64-pc-linux-gnu"
   std::string cpu;                    // LLVM's name of the processor, "znver3"
   std::vector<std::string> features;  // LLVM's, "+avx2"
+  std::vector<std::string> required;  // LLVM's names of what generated code may use
   int vector_bytes = 16;              // width of a vector register that arithmetic should use
   int vector_registers = 16;
   bool fma = false;             // fused multiply-add in hardware

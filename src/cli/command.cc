@@ -39,6 +39,10 @@ int run_command(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;
   }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
+    std::fprintf(stderr, "error TRD-IO-001: cannot write to the standard output\n");
+    return 1;
+  }
   return status;
 }
 

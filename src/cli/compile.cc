@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // treadle compile, treadle print, treadle check
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
@@ -37,6 +38,9 @@ void compile(const CompileFlags& flags) {
   BuildOptions options = flags.build.resolve();
   options.profile = flags.profile;
   const ir::Module module = import_model(flags.model, flags.build.input_shapes());
+  std::error_code error;
+  if (std::filesystem::equivalent(flags.model, flags.output, error))
+    fail(ErrorCode::InvalidArgument, "the output {} is the model itself", flags.output);
   export_module(module, flags.output, emit_kinds().at(flags.emit), options);
   std::printf("wrote %s\n", flags.output.c_str());
 }

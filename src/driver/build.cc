@@ -2,11 +2,11 @@
 #include "driver/build.h"
 
 #include <chrono>
-#include <fstream>
 
 #include "codegen/codegen.h"
 #include "driver/cache.h"
 #include "driver/evaluator.h"
+#include "driver/output_file.h"
 #include "driver/package.h"
 #include "ir/text.h"
 #include "lower/schedule.h"
@@ -26,12 +26,6 @@ class Stopwatch {
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
-
-void write_text(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  if (!file.flush()) fail(ErrorCode::Io, "cannot write {}", path);
-}
 
 std::vector<loop::Function> all_functions(const lower::Program& program) {
   std::vector<loop::Function> functions;
@@ -64,6 +58,7 @@ pass::PassContext make_context(const BuildOptions& options) {
   context.opt_level = options.opt_level;
   context.target = codegen::parse_target(options.target);
   context.evaluator = driver::compiled_evaluator(options);
+  for (const std::string& name : options.disabled_passes) pass::get_pass(name);  // an unknown name is an error
   context.disabled = options.disabled_passes;
   context.print_before = options.print_before;
   context.print_after = options.print_after;
@@ -156,7 +151,7 @@ Artifact load_artifact(const std::string& path) {
 void export_module(const ir::Module& module, const std::string& path, EmitKind kind, const BuildOptions& options) {
   const Target target = codegen::parse_target(options.target);
   const ir::Module optimized = optimize(module, options);
-  if (kind == EmitKind::Relay) return write_text(path, ir::print(optimized));
+  if (kind == EmitKind::Relay) return driver::write_file(path, ir::print(optimized));
   const lower::Program program = lower_module(optimized, options);
   codegen::Options codegen_options;
   codegen_options.opt_level = std::min(options.opt_level, 3);
@@ -164,15 +159,15 @@ void export_module(const ir::Module& module, const std::string& path, EmitKind k
     case EmitKind::Loop: {
       std::string text;
       for (const loop::Function& function : all_functions(program)) text += loop::to_string(function) + "\n";
-      return write_text(path, text);
+      return driver::write_file(path, text);
     }
     case EmitKind::Llvm:
-      return write_text(path, codegen::emit_llvm(all_functions(program), target, codegen_options));
+      return driver::write_file(path, codegen::emit_llvm(all_functions(program), target, codegen_options));
     case EmitKind::Assembly:
-      return write_text(path, codegen::emit_assembly(all_functions(program), target, codegen_options));
+      return driver::write_file(path, codegen::emit_assembly(all_functions(program), target, codegen_options));
     case EmitKind::Object: {
       const codegen::Bytes object = codegen::emit_object(all_functions(program), target, codegen_options);
-      return write_text(path, std::string(object.begin(), object.end()));
+      return driver::write_file(path, std::string(object.begin(), object.end()));
     }
     default:
       driver::write_shared(program, driver::compile(program, target, options.opt_level, options.threads), target, path);

@@ -6,12 +6,14 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
-#include <fstream>
+#include <iterator>
 #include <mutex>
 #include <thread>
 
 #include "base/hash.h"
 #include "driver/build.h"
+#include "driver/output_file.h"
+#include "runtime/cpu_features.h"
 #include "treadle/abi.h"
 
 namespace treadle::driver {
@@ -40,19 +42,6 @@ std::string late_bound(const lower::Program& program, const std::string& symbol)
     }
   }
   return kInternalSymbol;
-}
-
-void write_file(const std::string& path, const void* data, size_t bytes) {
-  // Written aside and renamed, so that a reader never sees half a file.
-  const std::string aside = path + ".part";
-  {
-    std::ofstream file(aside, std::ios::binary | std::ios::trunc);
-    file.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
-    if (!file.flush()) fail(ErrorCode::Io, "cannot write {}", path);
-  }
-  std::error_code error;
-  std::filesystem::rename(aside, path, error);
-  if (error) fail(ErrorCode::Io, "cannot write {}: {}", path, error.message());
 }
 
 }  // namespace
@@ -109,12 +98,13 @@ std::vector<codegen::Bytes> compile(const lower::Program& program, const Target&
   return objects;
 }
 
-Manifest make_manifest(const lower::Program& program, const std::string& target_text,
-                       const std::string& constants_file) {
+Manifest make_manifest(const lower::Program& program, const Target& target, const std::string& constants_file) {
   Manifest manifest;
   manifest.abi_version = TREADLE_ABI_VERSION;
   manifest.name = "main";
-  manifest.target = target_text;
+  manifest.target = target.text;
+  std::copy_if(target.required.begin(), target.required.end(), std::back_inserter(manifest.cpu_features),
+               is_cpu_feature);
   for (const lower::Port& port : program.inputs)
     manifest.inputs.push_back({port.name, port.dtype, extent_texts(port.shape)});
   for (const lower::Port& port : program.outputs)
@@ -166,7 +156,7 @@ std::shared_ptr<const Executable> load(lower::Program program, std::vector<codeg
   auto owner = std::make_shared<Owner>(target);
   for (codegen::Bytes& object : objects) owner->jit.add(std::move(object));
   const auto main = reinterpret_cast<TreadleKernel>(owner->jit.lookup(kMainSymbol));
-  const Manifest manifest = make_manifest(program, target.text);
+  const Manifest manifest = make_manifest(program, target);
   owner->constants = pack_constants(std::move(program.constants));
   return Executable::in_process(manifest, main, owner->constants.data(), owner);
 }
@@ -177,10 +167,13 @@ void write_shared(const lower::Program& program, std::vector<codegen::Bytes> obj
   const bool side_file = static_cast<int64_t>(constants.bytes()) > kSideFileBytes;
   const std::string side_path = path + ".constants";
   Manifest manifest =
-      make_manifest(program, target.text, side_file ? std::filesystem::path(side_path).filename().string() : "");
+      make_manifest(program, target, side_file ? std::filesystem::path(side_path).filename().string() : "");
   if (side_file) {
     manifest.constants_hash = hash_bytes(constants.data(), constants.bytes());
     write_file(side_path, constants.data(), constants.bytes());
+  } else {
+    std::error_code ignored;
+    std::filesystem::remove(side_path, ignored);  // of an earlier model of this name
   }
   const std::string json = to_json(manifest);
   const uint32_t abi = TREADLE_ABI_VERSION;

@@ -20,8 +20,7 @@ std::vector<const loop::Function*> functions_of(const lower::Program& program);
 std::vector<codegen::Bytes> compile(const lower::Program& program, const Target& target, int opt_level, int threads);
 
 // What the runtime must know of the program. `constants_file`: where the constants lie; empty: beside the code.
-Manifest make_manifest(const lower::Program& program, const std::string& target_text,
-                       const std::string& constants_file = "");
+Manifest make_manifest(const lower::Program& program, const Target& target, const std::string& constants_file = "");
 
 // All constants behind one another, each aligned, as the program's main expects them.
 Tensor pack_constants(const std::vector<Tensor>& constants);

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fmt/ranges.h>
+
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +18,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "runtime/cpu_features.h"
 #include "runtime/tensor.h"
 
 namespace treadle {
@@ -136,6 +139,13 @@ Mapping map_constants(const Manifest& manifest, const std::string& library_path)
   return mapping;
 }
 
+void check_processor(const Manifest& manifest) {
+  const std::vector<std::string> missing = missing_cpu_features(manifest.cpu_features);
+  if (missing.empty()) return;
+  fail(ErrorCode::ArtifactInvalid, "the model was compiled for \"{}\" and uses {}, which this processor lacks",
+       manifest.target, fmt::join(missing, ", "));
+}
+
 void check_constants(const Manifest& manifest) {
   for (const Manifest::Constant& constant : manifest.constants) {
     int64_t bytes = 0;
@@ -176,6 +186,7 @@ std::shared_ptr<const Executable> Executable::load(const std::string& path) {
   const char* text = symbol<const char>(library, "treadle_manifest", path);
   const uint64_t text_size = *symbol<const uint64_t>(library, "treadle_manifest_size", path);
   executable->manifest_ = parse_manifest({text, static_cast<size_t>(text_size)});
+  check_processor(executable->manifest_);
   executable->main_ = symbol<std::remove_pointer_t<TreadleKernel>>(library, "treadle_main", path);
 
   const Manifest& manifest = executable->manifest_;
@@ -199,6 +210,7 @@ std::shared_ptr<const Executable> Executable::load(const std::string& path) {
 std::shared_ptr<const Executable> Executable::in_process(Manifest manifest, TreadleKernel main, const void* constants,
                                                          std::shared_ptr<const void> owner) {
   TREADLE_CHECK(main != nullptr);
+  check_processor(manifest);
   std::shared_ptr<Executable> executable(new Executable());
   executable->manifest_ = std::move(manifest);
   executable->main_ = main;

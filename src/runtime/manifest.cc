@@ -42,6 +42,7 @@ Manifest read_manifest(const Json& json) {
   }
   manifest.name = json.at("name");
   manifest.target = json.at("target");
+  manifest.cpu_features = json.value("cpu_features", std::vector<std::string>());
   manifest.inputs = read_tensors(json.at("inputs"));
   manifest.outputs = read_tensors(json.at("outputs"));
   for (const Json& item : json.at("symbols")) manifest.symbols.push_back({item.at("name"), item.value("bound", "")});
@@ -71,6 +72,7 @@ std::string to_json(const Manifest& manifest) {
   json["abi_version"] = manifest.abi_version;
   json["name"] = manifest.name;
   json["target"] = manifest.target;
+  if (!manifest.cpu_features.empty()) json["cpu_features"] = manifest.cpu_features;
   for (auto [key, tensors] : {std::pair("inputs", &manifest.inputs), std::pair("outputs", &manifest.outputs)}) {
     json[key] = Json::array();
     for (const Manifest::TensorInfo& info : *tensors) json[key].push_back(tensor_json(info));

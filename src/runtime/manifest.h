@@ -52,7 +52,8 @@ struct Manifest {
 
   uint32_t abi_version = 0;
   std::string name;
-  std::string target;  // as Target::text
+  std::string target;                     // as Target::text
+  std::vector<std::string> cpu_features;  // that main uses (runtime/cpu_features.h)
   std::vector<TensorInfo> inputs, outputs;
   std::vector<Symbol> symbols;
   std::vector<Constant> constants;

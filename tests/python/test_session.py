@@ -275,3 +275,10 @@ def test_names_of_onnx_runtime_programs():
     assert treadle.__version__ == treadle.get_version_string()
     for name in treadle.__all__:
         assert hasattr(treadle, name), name
+
+
+def test_disabled_passes_are_known():
+    treadle.InferenceSession(ROOT / "examples/digits/digits.onnx", disabled_passes=["FoldConstant"], cache=False)
+    for names in (["Foo"], "FoldConstant"):
+        with pytest.raises(treadle.Error, match="TRD-"):
+            treadle.InferenceSession(ROOT / "examples/digits/digits.onnx", disabled_passes=names, cache=False)

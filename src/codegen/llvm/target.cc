@@ -44,6 +44,21 @@ void set_host_caches(Target& target) {
   if (const int64_t bytes = cache_bytes(3)) target.l3_bytes = std::clamp<int64_t>(bytes, 1 << 20, 1 << 30);
 }
 
+// Generated code passes floats in vector registers. Errors: TargetUnknown for a processor that lacks these.
+void require_base(const Target& target, const llvm::MCSubtargetInfo& subtarget) {
+  const bool x86 = llvm::Triple(target.triple).isX86();
+  const std::vector<std::string> needed =
+      x86 ? std::vector<std::string>{"+64bit", "+sse2", "+x87"} : std::vector<std::string>{"+neon"};
+  for (const std::string& feature : needed) {
+    if (!subtarget.checkFeatures(feature)) {
+      fail(ErrorCode::TargetUnknown, "target \"{}\" lacks the feature {}, which all code here needs", target.text,
+           feature.substr(1));
+    }
+  }
+  if (x86 && subtarget.checkFeatures("+soft-float"))
+    fail(ErrorCode::TargetUnknown, "target \"{}\" has floats in software, which no code here supports", target.text);
+}
+
 // Sets what follows from triple, cpu and features. Errors: TargetUnknown.
 void derive(Target& target) {
   Target probe = target;
@@ -70,8 +85,11 @@ void derive(Target& target) {
     throw error.help("near: " + nearest(feature.substr(1), names));
   }
   const auto machine = make_machine(target, 0);
-  const Features features = features_of(*machine);
   const llvm::MCSubtargetInfo& subtarget = *machine->getMCSubtargetInfo();
+  require_base(target, subtarget);
+  const Features features = features_of(*machine);
+  for (const llvm::SubtargetFeatureKV& feature : subtarget.getEnabledProcessorFeatures())
+    target.required.emplace_back(feature.Key);
   target.fma = features.fma;
   if (features.avx512) {
     target.vector_bytes = 64;
@@ -145,7 +163,9 @@ Target parse_target(const std::string& text) {
   const std::string host = llvm::sys::getProcessTriple();
   target.triple = triple.empty() ? host : llvm::Triple::normalize(triple);
   const llvm::Triple parsed(target.triple);
-  if (!(parsed.isX86() && parsed.isArch64Bit()) && !(parsed.isAArch64() && parsed.isLittleEndian())) {
+  const bool known = (parsed.isX86() && parsed.isArch64Bit() && !parsed.isX32()) ||
+                     (parsed.getArch() == llvm::Triple::aarch64 && parsed.getEnvironment() != llvm::Triple::GNUILP32);
+  if (!known || !parsed.isOSLinux() || !parsed.isOSBinFormatELF()) {
     Error error(ErrorCode::TargetUnknown, fmt::format("no code generator for triple \"{}\"", target.triple));
     throw error.help("known: x86_64-linux-gnu, aarch64-linux-gnu");
   }

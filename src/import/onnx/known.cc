@@ -270,35 +270,43 @@ std::optional<Known> map_known(const std::vector<const Known*>& inputs, DType dt
   return complete ? std::optional(std::move(result)) : std::nullopt;
 }
 
+// Not told when a broken node has another number of operands; the operator's rule says so.
+static ElementFn of_operands(size_t count, ElementFn f) {
+  return [count, f = std::move(f)](const std::vector<Element>& x) { return x.size() == count ? f(x) : std::nullopt; };
+}
+
 ElementFn element_function(const std::string& op, DType dtype) {
   for (const char* name : {"Identity", "Neg", "Abs", "Not", "Floor", "Ceil", "Round", "Sqrt"}) {
-    if (op == name) return [op, dtype](const std::vector<Element>& x) { return unary(op, x[0], dtype); };
+    if (op == name)
+      return of_operands(1, [op, dtype](const std::vector<Element>& x) { return unary(op, x[0], dtype); });
   }
   for (const char* name : {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"}) {
-    if (op == name) return [op](const std::vector<Element>& x) { return compare(op, x[0], x[1]); };
+    if (op == name) return of_operands(2, [op](const std::vector<Element>& x) { return compare(op, x[0], x[1]); });
   }
   for (const char* name : {"Add", "Sub", "Mul", "Div", "Mod"}) {
-    if (op == name) return [op, dtype](const std::vector<Element>& x) { return arithmetic(op, x[0], x[1], dtype); };
+    if (op == name)
+      return of_operands(2, [op, dtype](const std::vector<Element>& x) { return arithmetic(op, x[0], x[1], dtype); });
   }
   if (op == "Max" || op == "Min") {
     return [op, dtype](const std::vector<Element>& x) -> std::optional<Element> {
+      if (x.empty()) return std::nullopt;
       std::optional<Element> result = x[0];
       for (size_t i = 1; result && i < x.size(); ++i) result = arithmetic(op, *result, x[i], dtype);
       return result;
     };
   }
   if (op == "And" || op == "Or") {
-    return [op](const std::vector<Element>& x) -> std::optional<Element> {
+    return of_operands(2, [op](const std::vector<Element>& x) -> std::optional<Element> {
       if (!x[0].is_const() || !x[1].is_const()) return std::nullopt;
       const bool a = x[0].number() != 0, b = x[1].number() != 0;
       return Element(op == "And" ? a && b : a || b);
-    };
+    });
   }
   if (op == "Where") {
-    return [](const std::vector<Element>& x) -> std::optional<Element> {
+    return of_operands(3, [](const std::vector<Element>& x) -> std::optional<Element> {
       if (!x[0].is_const()) return std::nullopt;
       return x[0].number() != 0 ? x[1] : x[2];
-    };
+    });
   }
   return nullptr;
 }

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `treadle compile -o` writes to: files as a whole, devices directly, never the model; nothing stays behind on errors."""
+
+import os
+import shutil
+import stat
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TREADLE = Path(os.environ.get("TREADLE_COMMAND", ROOT / "build" / "release" / "bin" / "treadle"))
+DIGITS = ROOT / "examples/digits/digits.onnx"
+
+
+def treadle(*arguments, **options):
+    return subprocess.run([TREADLE, *map(str, arguments)], capture_output=True, text=True, timeout=120, **options)
+
+
+@pytest.mark.parametrize("name, code", [("", "TRD-IO-001"), ("folder", "TRD-IO-001"), ("no/such/folder/x.so", "TRD-IO-001")])
+@pytest.mark.parametrize("kind", ["so", "relay"])
+def test_impossible(tmp_path, name, code, kind):
+    (tmp_path / "folder").mkdir()
+    done = treadle("compile", DIGITS, "-o", name, "--emit", kind, cwd=tmp_path)
+    assert done.returncode == 1 and code in done.stderr
+    assert [path.name for path in tmp_path.rglob("*")] == ["folder"]
+
+
+def test_pipe_stays_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    received = []
+    reader = threading.Thread(target=lambda: received.append((tmp_path / "pipe").read_bytes()))
+    reader.start()
+    assert treadle("compile", DIGITS, "-o", tmp_path / "pipe").returncode == 0
+    reader.join(60)
+    assert received[0][:4] == b"\x7fELF" and stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+def test_link_and_mode_stay(tmp_path):
+    (tmp_path / "real.so").write_bytes(b"old")
+    (tmp_path / "real.so").chmod(0o640)
+    (tmp_path / "link.so").symlink_to("real.so")
+    assert treadle("compile", DIGITS, "-o", tmp_path / "link.so").returncode == 0
+    assert (tmp_path / "link.so").is_symlink() and (tmp_path / "real.so").read_bytes()[:4] == b"\x7fELF"
+    assert (tmp_path / "real.so").stat().st_mode & 0o777 == 0o640
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.so", "real.so"]
+
+
+def test_model_is_not_overwritten(tmp_path):
+    model = shutil.copy(DIGITS, tmp_path / "m.onnx")
+    done = treadle("compile", model, "-o", tmp_path / "." / "m.onnx")
+    assert done.returncode == 1 and "TRD-ARG-001" in done.stderr
+    assert model.read_bytes() == DIGITS.read_bytes()
+
+
+def test_full_standard_output():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([TREADLE, "print", DIGITS], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+    assert done.returncode == 1 and "TRD-IO-001" in done.stderr

@@ -195,6 +195,9 @@ def node_cases():
     yield "giant padding", model([node("Pad", ("x", "s"))], initializers=[numpy_helper.from_array(np.array([0, 0, 2**60, 2**60]), "s")]), FORMAT, '"the_node"'
     yield "training", model([node("BatchNormalization", ("x", "s", "s", "s", "s"), training_mode=1)], opset=15, initializers=[weight("s", (3,))]), UNSUPPORTED, "training_mode"
     yield "name with quotes and line breaks", model([node("NoSuchThing", name='a"b\nc\x00')]), UNSUPPORTED, "\\x0a"
+    for op, count in [("Where", 2), ("Equal", 1), ("And", 1), ("Add", 1), ("Mod", 1)]:  # of constants, which are folded while importing
+        kind = bool if op == "And" else np.int64
+        yield f"{op} of {count} constants", model([node(op, ("k",) * count)], initializers=[numpy_helper.from_array(np.ones(2, kind), "k")], opset=13), FORMAT, '"the_node"'
     branch = graph_of(node("Relu", ("nowhere",), ("t",), "inner_node"))
     yield "error in a branch", model([node("If", ("c",), then_branch=branch, else_branch=branch)], [value("x"), value("c", (), TensorProto.BOOL)]), FORMAT, '"inner_node"'
     yield "condition that is no bool", model([node("If", ("x",), then_branch=graph_of(node("Identity", ("x",), ("t",))), else_branch=graph_of(node("Identity", ("x",), ("t",))))]), FORMAT, "bool"

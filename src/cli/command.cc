@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "treadle/runtime.h"
@@ -47,6 +48,7 @@ int run_command(int argc, char** argv) {
 }
 
 void BuildFlags::add_to(CLI::App& command) {
+  const std::vector<CLI::Option*> before_us = command.get_options();
   command.add_option("-O,--opt-level", options.opt_level, "optimisation level")
       ->check(CLI::Range(0, 4))
       ->capture_default_str();
@@ -59,6 +61,16 @@ void BuildFlags::add_to(CLI::App& command) {
   command.add_option("--stop-after", options.stop_after, "stop the passes after N rewrites, for bisecting");
   command.add_flag("--verify", options.verify, "check the IR after every pass");
   command.add_flag("--no-cache", no_cache, "neither use nor fill the compile cache");
+  for (const CLI::Option* option : command.get_options()) {
+    if (std::find(before_us.begin(), before_us.end(), option) == before_us.end()) flags_.push_back(option);
+  }
+}
+
+std::string BuildFlags::given() const {
+  for (const CLI::Option* flag : flags_) {
+    if (flag->count() > 0) return flag->get_name();
+  }
+  return "";
 }
 
 BuildOptions BuildFlags::resolve() const {

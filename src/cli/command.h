@@ -41,6 +41,11 @@ struct BuildFlags {
   BuildOptions resolve() const;
   // --shape as extents by input name. Errors: InvalidArgument, Parse.
   std::map<std::string, Shape> input_shapes() const;
+  // One of these flags that the user gave; empty: none.
+  std::string given() const;
+
+ private:
+  std::vector<const CLI::Option*> flags_;
 };
 
 // Where the inputs of `run` and `bench` come from.

@@ -48,6 +48,8 @@ void compile(const CompileFlags& flags) {
 void print(const PrintFlags& flags) {
   const BuildOptions options = flags.build.resolve();
   ir::Module module = import_model(flags.model, flags.build.input_shapes());
+  if (const std::string given = flags.build.given(); flags.after.empty() && !given.empty() && given != "--shape")
+    fail(ErrorCode::InvalidArgument, "{} is about passes, and none runs: say with --after up to which", given);
   if (!flags.after.empty()) module = optimize_until(module, flags.after, options);
   ir::PrintOptions print_options;
   print_options.types = !flags.no_types;

@@ -106,8 +106,17 @@ std::vector<TreadleTensorRef> refs(const std::vector<Tensor>& tensors) {
   return result;
 }
 
+// What was compiled already is run as it is.
+void refuse_build_flags(const RunFlags& flags) {
+  const std::string given = flags.build.given();
+  if (given.empty() || given == "--no-cache" || model_kind(flags.model) != ModelKind::Artifact) return;
+  fail(ErrorCode::InvalidArgument, "{} is for models that are compiled now; {} is compiled already", given,
+       flags.model);
+}
+
 void run(const RunFlags& flags) {
   const auto start = Clock::now();
+  refuse_build_flags(flags);
   BuildOptions options = flags.build.resolve();
   options.profile = flags.profile;
   const Artifact artifact = load_model(flags.model, options, flags.build.input_shapes());
@@ -170,6 +179,7 @@ struct BenchFlags {
 };
 
 void bench(const BenchFlags& flags) {
+  refuse_build_flags(flags.run);
   BuildOptions options = flags.run.build.resolve();
   options.profile = flags.run.profile;
   const auto start = Clock::now();

@@ -294,3 +294,16 @@ def test_dumps_and_bisecting(add_model):
 def test_a_reader_that_closes_the_pipe_is_no_crash():
     result = subprocess.run(f"{TREADLE} ops | head -1", shell=True, capture_output=True, text=True, timeout=60)
     assert result.stdout and "error" not in result.stderr
+
+
+@pytest.mark.parametrize("flags", [("--target", "llvm"), ("-O", "0"), ("--shape", "image:2,1,8,8"), ("--print-after", "all"), ("--disable-pass", "FuseOps"), ("--verify",)])
+@pytest.mark.parametrize("command", ["run", "bench"])
+def test_build_flags_are_not_for_what_is_compiled(tmp_path, command, flags):
+    treadle("compile", DIGITS / "digits.onnx", "-o", tmp_path / "d.so")
+    result = treadle(command, tmp_path / "d.so", *flags, status=1)
+    assert "TRD-ARG-001" in result.stderr and "compiled already" in result.stderr
+
+
+def test_print_runs_no_pass_by_itself():
+    for flags in (("--print-after", "all"), ("--stop-after", "3"), ("--target", "llvm")):
+        assert "--after" in treadle("print", DIGITS / "digits.onnx", *flags, status=1).stderr

@@ -256,10 +256,13 @@ std::vector<loop::Tensor> lrn_compute(const ir::Call& call, const std::vector<lo
   const loop::Tensor& x = inputs[0];
   const DType dtype = accumulator_dtype(x.dtype());
   const auto axis = static_cast<size_t>(normalise_axis(attrs.axis, x.rank()));
-  const loop::Tensor squares = loop::reduce("window_squares", x.shape(), loop::ReduceOp::Sum, {Expr(attrs.size)},
+  // What the window holds beyond both ends counts 0, so it need not be looked at.
+  const auto reach = [&](int64_t offsets) { return loop::min(Expr(offsets), loop::max(x.shape(axis) - 1, Expr(0))); };
+  const Expr before = reach((attrs.size - 1) / 2), behind = reach(attrs.size / 2);
+  const loop::Tensor squares = loop::reduce("window_squares", x.shape(), loop::ReduceOp::Sum, {before + behind + 1},
                                             [&](const std::vector<loop::Var>& i, const std::vector<loop::Var>& k) {
                                               Indices index = to_indices(i);
-                                              index[axis] = index[axis] + k[0] - (attrs.size - 1) / 2;
+                                              index[axis] = index[axis] + k[0] - before;
                                               const Expr inside = index[axis] >= Expr(0) && index[axis] < x.shape(axis);
                                               const Expr v = loop::cast(x(index), dtype);
                                               return loop::select(inside, v * v, loop::constant(0, dtype));

@@ -115,7 +115,8 @@ TEST(L2Normalize, OverAxes) {
 
 TEST(Lrn, OddAndEvenWindows) {
   const Tensor x = pattern(dtype::float32_, {1, 6, 2, 2});
-  for (int64_t size : {1, 3, 4, 5}) {
+  for (int64_t size : {int64_t{1}, int64_t{3}, int64_t{4}, int64_t{5}, int64_t{8}, int64_t{13},
+                       int64_t{1} << 31}) {  // and wider than the channels
     const Tensor y = run_op("nn.lrn", {x}, {{"size", size}, {"alpha", 0.5}});
     expect_close(y,
                  filled(x.shape(),

@@ -84,11 +84,13 @@ class BuildTest : public ::testing::Test {
     setenv("TREADLE_CACHE", "off", 1);
   }
   std::string file(const std::string& name) const { return (folder_ / name).string(); }
-  // Files of the cache with this ending.
+  // Entries of the cache.
   std::vector<fs::path> cached() const {
     std::vector<fs::path> found;
     if (!fs::exists(folder_ / "cache")) return found;
-    for (const auto& entry : fs::directory_iterator(folder_ / "cache")) found.push_back(entry.path());
+    for (const auto& entry : fs::directory_iterator(folder_ / "cache")) {
+      if (entry.path().extension() == ".so") found.push_back(entry.path());
+    }
     return found;
   }
 

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "base/hash.h"
+#include "driver/output_file.h"
 #include "driver/package.h"
 #include "ir/text.h"
 
@@ -53,6 +54,22 @@ uint64_t compiler_identity() {
   return identity;
 }
 
+// Beside each entry: the hash of its bytes, since nobody reads all of a shared object when it is loaded.
+fs::path hash_path(const fs::path& entry) { return entry.string() + ".hash"; }
+
+std::string hash_of_file(const fs::path& path) {
+  std::error_code error;
+  std::vector<char> bytes(fs::file_size(path, error));
+  if (error || !std::ifstream(path, std::ios::binary).read(bytes.data(), static_cast<std::streamsize>(bytes.size())))
+    fail(ErrorCode::Io, "cannot read {}", path.string());
+  return fmt::format("{:016x}", hash_bytes(bytes.data(), bytes.size()));
+}
+
+void remove_entry(const fs::path& path) {
+  std::error_code error;
+  for (const fs::path& file : {path, hash_path(path), fs::path(path.string() + ".constants")}) fs::remove(file, error);
+}
+
 }  // namespace
 
 Cache::Cache(const BuildOptions& options) {
@@ -79,13 +96,15 @@ std::string Cache::key(const ir::Module& module, const BuildOptions& options) co
 std::shared_ptr<const Executable> Cache::find(const std::string& key) const {
   const fs::path path = fs::path(folder_) / (key + ".so");
   std::error_code error;
-  if (!fs::exists(path, error)) return nullptr;
+  std::string expected;
+  if (!fs::exists(path, error) || !(std::ifstream(hash_path(path)) >> expected)) return nullptr;
   try {
+    if (hash_of_file(path) != expected) fail(ErrorCode::ArtifactInvalid, "the entry is damaged");
     std::shared_ptr<const Executable> executable = Executable::load(path.string());
     fs::last_write_time(path, fs::file_time_type::clock::now(), error);  // used: kept longer
     return executable;
   } catch (const Error&) {
-    fs::remove(path, error);
+    remove_entry(path);
     return nullptr;
   }
 }
@@ -93,7 +112,9 @@ std::shared_ptr<const Executable> Cache::find(const std::string& key) const {
 void Cache::store(const std::string& key, const lower::Program& program, const std::vector<codegen::Bytes>& objects,
                   const Target& target) const {
   try {
-    write_shared(program, objects, target, (fs::path(folder_) / (key + ".so")).string());
+    const fs::path path = fs::path(folder_) / (key + ".so");
+    write_shared(program, objects, target, path.string());
+    write_file(hash_path(path).string(), hash_of_file(path));
     trim();
   } catch (const Error&) {
     // A full or read-only disk costs the next run its time, nothing else.
@@ -120,8 +141,7 @@ void Cache::trim() const {
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.time < b.time; });
   const uintmax_t limit = byte_limit();
   for (size_t i = 0; i + 1 < entries.size() && total > limit; ++i) {  // the newest always stays
-    fs::remove(entries[i].path, error);
-    fs::remove(entries[i].path.string() + ".constants", error);
+    remove_entry(entries[i].path);
     total -= entries[i].bytes;
   }
 }

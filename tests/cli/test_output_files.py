@@ -59,3 +59,23 @@ def test_full_standard_output():
     with open("/dev/full", "w") as full:
         done = subprocess.run([TREADLE, "print", DIGITS], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
     assert done.returncode == 1 and "TRD-IO-001" in done.stderr
+
+
+def test_damaged_cache_entry_is_not_used(tmp_path):
+    environment = {**os.environ, "TREADLE_CACHE": str(tmp_path / "cache")}
+
+    def run():
+        done = treadle("run", DIGITS, "--seed", "1", env=environment)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    first, second = run(), run()
+    assert "cache" not in first[0] and "from the cache" in second[0] and first[1:] == second[1:]
+    (entry,) = (tmp_path / "cache").glob("*.so")
+    data = bytearray(entry.read_bytes())
+    for at in range(4096, len(data) - 64, 997):
+        data[at] ^= 0x55
+    entry.write_bytes(data)
+    damaged, again = run(), run()
+    assert "from the cache" not in damaged[0] and damaged[1:] == first[1:]
+    assert "from the cache" in again[0]

@@ -108,6 +108,8 @@ bool assume_same_shape(const Shape& a, const Shape& b) {
   return same;
 }
 
+bool assume_some(const Dim& extent, const Dim& count) { return assume_at_most(min(count, 1), extent); }
+
 bool assume_same(const Type& a, const Type& b) {
   const TensorType *s = as_tensor(a), *t = as_tensor(b);
   return s && t && s->dtype == t->dtype && assume_same_shape(s->shape, t->shape);

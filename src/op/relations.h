@@ -59,6 +59,10 @@ void require_rank(const ir::Relation& relation, size_t i, size_t rank);
 bool assume_same_shape(const Shape& a, const Shape& b);
 bool assume_same(const Type& a, const Type& b);
 
+// Whether an axis of this extent can serve `count` reads at computed places: it has an element unless there are no
+// reads.
+bool assume_some(const Dim& extent, const Dim& count);
+
 // ---- Computes ----
 
 // y[i…] = f(x[i…])

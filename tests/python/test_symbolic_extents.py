@@ -98,3 +98,33 @@ def test_reshape(level):
         else:
             with pytest.raises(treadle.Error, match="TRD-"):
                 engine.run(None, feed)
+
+
+def ints(*shape):
+    return np.zeros(shape, np.int64)
+
+
+# Operator, its inputs behind x with their shapes and values, constants, attributes.
+READERS = [
+    ("Gather", {"i": (["M"], ints(2))}, {}, {"axis": 1}),
+    ("GatherElements", {"i": (["N", "M"], ints(2, 2))}, {}, {"axis": 1}),
+    ("GatherND", {"i": (["M", 2], ints(2, 2))}, {}, {}),
+    ("NegativeLogLikelihoodLoss", {"i": (["N"], ints(2))}, {}, {}),
+    ("Pad", {}, {"pads": np.array([0, 1, 0, 1], np.int64)}, {"mode": "edge"}),
+    ("ArgMax", {}, {}, {"axis": 1}),
+    ("Resize", {}, {"": None, " ": None, "sizes": np.array([2, 2], np.int64)}, {}),
+]
+
+
+@pytest.mark.parametrize("level", [0, 3])
+@pytest.mark.parametrize("op, others, constants, attributes", READERS, ids=[reader[0] for reader in READERS])
+def test_reading_from_an_empty_axis(op, others, constants, attributes, level):
+    names = ["x", *others, *(name.strip() for name in constants)]
+    nodes = [helper.make_node(op, names, ["a"], **attributes), helper.make_node("Cast", ["a"], ["y"], to=TensorProto.FLOAT)]
+    inputs = {"x": ["N", "C"], **{name: shape for name, (shape, _) in others.items()}}
+    constants = {name: value for name, value in constants.items() if value is not None}
+    engine = session(nodes, inputs, constants, dtypes={name: TensorProto.INT64 for name in others}, opt_level=level, cache=False)
+    feed = {"x": values(2, 3), **{name: value for name, (_, value) in others.items()}}
+    assert engine.run(None, feed)[0].size > 0
+    with pytest.raises(treadle.Error, match="TRD-RUN"):
+        engine.run(None, {**feed, "x": values(2, 0)})

@@ -50,6 +50,10 @@ void sample_relation(ir::Relation& relation) {
   Shape shape = grid->shape;
   shape[0] = broadcast({x->shape[0]}, {grid->shape[0]})[0];
   shape[1] = x->shape[1];
+  for (size_t axis = 2; axis < rank; ++axis) {
+    if (!assume_some(x->shape[axis], product(shape)))
+      fail(ErrorCode::TypeMismatch, "axis {} of {} has no element to sample", axis, to_string(x->shape));
+  }
   relation.set_output(tensor_type(shape, x->dtype));
 }
 

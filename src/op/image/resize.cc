@@ -197,7 +197,7 @@ void resize_relation(ir::Relation& relation) {
   Shape shape = x->shape;
   for (size_t i = 0; i < spatial.size(); ++i) {
     Dim& extent = shape[layout.index_of(spatial[i])];
-    if (extent.is(0) && !attrs.size[i].is(0))
+    if (!assume_some(extent, attrs.size[i]))
       fail(ErrorCode::TypeMismatch, "axis {} of {} is empty", spatial[i], to_string(x->shape));
     extent = attrs.size[i];
   }

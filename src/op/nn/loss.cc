@@ -25,6 +25,8 @@ void nll_loss_relation(ir::Relation& relation) {
     fail(ErrorCode::TypeMismatch, "targets have shape {} but the predictions {} need {}", to_string(t->shape),
          to_string(p->shape), to_string(expected));
   }
+  if (!assume_some(classes, product(t->shape)))
+    fail(ErrorCode::TypeMismatch, "the predictions {} have no class", to_string(p->shape));
   if (const TensorType* w = relation.tensor(2)) {
     require_rank(relation, 2, 1);
     require_same_dtype(relation, 0, 2);

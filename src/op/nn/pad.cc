@@ -34,7 +34,7 @@ Type padded_type(const TensorType& data, const ir::IntLists& widths, Mode mode) 
       fail(ErrorCode::TypeMismatch, "axis {} of extent {} with pad_width {} and {} has {} elements left", a,
            to_string(data.shape[a]), widths[a][0], widths[a][1], shape.back().value());
     }
-    if (mode != Mode::Constant && data.shape[a].is(0) && !shape.back().is(0)) {
+    if (mode != Mode::Constant && !assume_some(data.shape[a], shape.back())) {
       fail(ErrorCode::TypeMismatch, "axis {} is empty: it has no element to repeat", a);
     }
   }

@@ -41,7 +41,7 @@ void take_relation(ir::Relation& relation) {
   const int64_t batch = take_batch(attrs, indices->shape.size());
   if (batch > axis) fail(ErrorCode::TypeAttribute, "batch_dims {} is greater than axis {}", batch, axis);
   for (int64_t i = 0; i < batch; ++i) broadcast({x->shape[i]}, {indices->shape[i]});
-  if (x->shape[axis].is(0) && !product(indices->shape).is(0))
+  if (!assume_some(x->shape[axis], product(indices->shape)))
     fail(ErrorCode::TypeMismatch, "axis {} of {} has no element to take", axis, to_string(x->shape));
   Shape shape(x->shape.begin(), x->shape.begin() + axis);
   shape.insert(shape.end(), indices->shape.begin() + batch, indices->shape.end());
@@ -83,7 +83,7 @@ void gather_relation(ir::Relation& relation) {
       fail(ErrorCode::TypeMismatch, "indices of shape {} reach beyond {} on axis {}", to_string(indices->shape),
            to_string(x->shape), i);
   }
-  if (x->shape[axis].is(0) && !product(indices->shape).is(0))
+  if (!assume_some(x->shape[axis], product(indices->shape)))
     fail(ErrorCode::TypeMismatch, "axis {} of {} has no element to gather", axis, to_string(x->shape));
   relation.set_output(tensor_type(indices->shape, x->dtype));
 }
@@ -120,6 +120,10 @@ void gather_nd_relation(ir::Relation& relation) {
          to_string(x->shape));
   Shape shape(indices->shape.begin() + 1, indices->shape.end());
   shape.insert(shape.end(), x->shape.begin() + batch + length, x->shape.end());
+  for (int64_t m = batch; m < batch + length; ++m) {
+    if (!assume_some(x->shape[m], product(shape)))
+      fail(ErrorCode::TypeMismatch, "axis {} of {} has no element to gather", m, to_string(x->shape));
+  }
   relation.set_output(tensor_type(shape, x->dtype));
 }
 
@@ -161,6 +165,10 @@ void adv_index_relation(ir::Relation& relation) {
   const TensorType* x = (*tensors)[0];
   Shape shape = index_shape(*tensors);
   shape.insert(shape.end(), x->shape.begin() + (tensors->size() - 1), x->shape.end());
+  for (size_t i = 0; i + 1 < tensors->size(); ++i) {
+    if (!assume_some(x->shape[i], product(shape)))
+      fail(ErrorCode::TypeMismatch, "axis {} of {} has no element to gather", i, to_string(x->shape));
+  }
   relation.set_output(tensor_type(shape, x->dtype));
 }
 

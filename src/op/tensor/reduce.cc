@@ -90,7 +90,7 @@ void arg_relation(ir::Relation& relation) {
   if (!x) return;
   const Plan plan = plan_of(relation.attrs<ArgReduceAttrs>(), x->shape.size());
   for (int64_t axis : plan.axes) {
-    if (x->shape[axis].is(0))
+    if (!assume_at_most(1, x->shape[axis]))
       fail(ErrorCode::TypeMismatch, "axis {} of {} has no element to choose", axis, to_string(x->shape));
   }
   relation.set_output(tensor_type(reduced_shape(x->shape, plan.axes, plan.keepdims), dtype::int32_));

@@ -81,7 +81,7 @@ Tensor Tensor::reshaped(std::vector<int64_t> shape) const {
 
 Tensor Tensor::clone() const {
   Tensor copy(dtype_, shape_);
-  std::memcpy(copy.data(), data_, bytes());
+  if (bytes() > 0) std::memcpy(copy.data(), data_, bytes());  // data of nothing may be null
   return copy;
 }
 

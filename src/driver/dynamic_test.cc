@@ -85,6 +85,20 @@ TEST(Dynamic, FunctionsCalledTwice) {
   expect_values(text, {{{x, y}, {tensor<int32_t>({0, 2, 5}), tensor<int32_t>({3}), tensor<int32_t>({0, 2, 5, 3})}}});
 }
 
+// One function for extents of different values: what is checked for one call is checked for the next, too.
+TEST(Dynamic, ChecksOfEachCall) {
+  const std::string text =
+      "def @main(%x: Tensor[(4), float32], %y: Tensor[(4), float32], %z: Tensor[(N), float32]) {\n"
+      "  let %f = fn (%a: Tensor[(4), float32]) { cast(reshape(argwhere(greater(%a, 0f)), newshape=[-1]), "
+      "dtype=\"float32\") };\n"
+      "  (add(%f(%x), %z), add(%f(%y), %z))\n}";
+  const Tensor two = tensor<float>({1, -2, 3, -4}), three = tensor<float>({1, 2, 3, -4}), z = tensor<float>({10, 20});
+  expect_values(text, {{{two, two, z}, {tensor<float>({10, 22}), tensor<float>({10, 22})}}});
+  Session session(build(test::module_of(text), test::options_of(3)).executable());
+  EXPECT_THROW(session.run({two, three, z}), Error);
+  EXPECT_THROW(session.run({three, two, z}), Error);
+}
+
 // A branch inside a loop, whose result the next iteration takes.
 TEST(Dynamic, BranchInsideALoop) {
   const std::string text =

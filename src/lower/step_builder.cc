@@ -300,9 +300,12 @@ void StepBuilder::check_assumptions(const ir::Function& function, Steps& steps) 
 
 void StepBuilder::check(const Assumption& assumption, const std::string& where, Steps& steps) {
   const std::string a = to_string(assumption.a), b = to_string(assumption.b);
-  if (depth_ > 0 ? checked_.count(fmt::format("{} {} {}", static_cast<int>(assumption.kind), a, b)) > 0
-                 : !checked_.insert(fmt::format("{} {} {}", static_cast<int>(assumption.kind), a, b)).second)
-    return;
+  // Once is enough, except for symbols that another call or iteration may bind again.
+  if (!has_late(assumption.a) && !has_late(assumption.b)) {
+    const std::string key = fmt::format("{} {} {}", static_cast<int>(assumption.kind), a, b);
+    if (checked_.count(key)) return;
+    if (depth_ == 0) checked_.insert(key);  // what stands in a branch may not run
+  }
   std::string message;
   switch (assumption.kind) {
     case Assumption::Kind::Equal:

@@ -10,6 +10,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from make_broken import field
+
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 LARGEST = 100_000  # bytes
 
@@ -250,15 +252,6 @@ def nested(kind, depth):
                          [value(f"i{level}", [], INT64), value(f"c{level}", [], BOOL), value(f"v{level}", [4])], [value(f"d{level}", [], BOOL), value("r")])
     top = node("If", "t", "y", then_branch=inner, else_branch=inner) if kind == "If" else node("Loop", "n,t,x", "y", body=inner)
     return model([top], [numpy_helper.from_array(np.array(3, np.int64), "n")], [value("x", [4]), value("t", [], BOOL)])
-
-
-def field(number, payload):
-    """A field of the wire format that holds bytes or a message."""
-    length, encoded = len(payload), b""
-    while length >= 128:
-        encoded += bytes([length % 128 + 128])
-        length //= 128
-    return bytes([number * 8 + 2]) + encoded + bytes([length]) + payload
 
 
 def nested_raw(depth):

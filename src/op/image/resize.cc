@@ -2,6 +2,7 @@
 #include "op/image/resize.h"
 
 #include <cmath>
+#include <numeric>
 
 #include "op/relations.h"
 
@@ -84,15 +85,31 @@ Position scaled_position(const std::string& mode, const Axis& axis, const Expr& 
   return {{}, {}, result};
 }
 
+// The extents of x and y in lowest terms, where they are known: most modes need their ratio only.
+std::pair<Dim, Dim> ratio_of(const Axis& axis) {
+  if (axis.in.is_const() && axis.out.is_const()) {
+    const int64_t divisor = std::max<int64_t>(std::gcd(axis.in.value(), axis.out.value()), 1);
+    return {axis.in.value() / divisor, axis.out.value() / divisor};
+  }
+  const std::optional<Dim> factor = axis.in.is_const() ? std::nullopt : exact_divide(axis.out, axis.in);
+  return factor && factor->is_const() ? std::pair<Dim, Dim>(1, *factor) : std::pair(axis.in, axis.out);
+}
+
 Position position_of(const std::string& mode, const Axis& axis, const Expr& o) {
   if (mode == "tf_crop_and_resize") return cropped_position(axis, o);
   if (axis.scale) return scaled_position(mode, axis, o);
-  const Expr in = loop::to_expr(axis.in), out = loop::to_expr(axis.out), two = integer(2);
+  const Expr one = integer(1), two = integer(2);
+  if (mode == "align_corners") {
+    const Expr steps = loop::max(loop::to_expr(axis.out) - one, one);
+    return {o * (loop::to_expr(axis.in) - one), steps, {}};
+  }
+  const auto ratio = ratio_of(axis);
+  const Expr in = loop::to_expr(ratio.first), out = loop::to_expr(ratio.second);
   if (mode == "asymmetric") return {o * in, out, {}};
-  if (mode == "align_corners") return {o * (in - integer(1)), loop::max(out - integer(1), integer(1)), {}};
-  const Expr centre = (two * o + integer(1)) * in;
+  const Expr centre = (two * o + one) * in;
   if (mode == "tf_half_pixel_for_nn") return {centre, two * out, {}};
-  if (mode == "pytorch_half_pixel") return {loop::select(out > integer(1), centre - out, integer(0)), two * out, {}};
+  if (mode == "pytorch_half_pixel")
+    return {loop::select(loop::to_expr(axis.out) > one, centre - out, integer(0)), two * out, {}};
   return {centre - out, two * out, {}};
 }
 

@@ -134,6 +134,34 @@ TEST(Upsampling, NearestAndLinear) {
             "Tensor[(1, 3, 2*H, 4), float32]");
 }
 
+// The extents decide where an element is read, also where they are no exact multiple of each other.
+TEST(Upsampling, RoundedExtents) {
+  const Tensor x = row({0, 1, 2, 3, 4}).reshaped({1, 1, 1, 5});
+  const auto up = [&](double scale, std::string method) {
+    return run_op("nn.upsampling", {x}, {{"scale_w", scale}, {"method", method}});
+  };
+  for (double scale : {0.5, 1.3, 1.5, 2.5}) {
+    const auto out = static_cast<int64_t>(std::floor(5 * scale + 0.5));
+    expect_close(up(scale, "nearest_neighbor"),
+                 filled({1, 1, 1, out}, [&](const Index& i) { return static_cast<double>(i[3] * 5 / out); }), 0, 0);
+    expect_close(up(scale, "bilinear"), filled({1, 1, 1, out}, [&](const Index& i) {
+                   return std::min(static_cast<double>(i[3] * 5) / static_cast<double>(out), 4.0);
+                 }));
+  }
+}
+
+// A factor that is whole for every extent reads as it does for fixed extents.
+TEST(Upsampling, SymbolicExtents) {
+  const Tensor x = pattern(dtype::float32_, {1, 1, 3, 4});
+  for (const std::string method : {"nearest_neighbor", "bilinear", "bicubic"}) {
+    const ir::AttrMap attrs{{"scale_h", 2.0}, {"scale_w", 1.5}, {"method", method}};
+    const Type type = tensor_type({1, 1, Dim::symbol("H"), Dim::symbol("W")}, dtype::float32_);
+    const Tensor y =
+        run({{type, x}}, [&](const std::vector<ir::Expr>& v) { return call("nn.upsampling", {v[0]}, attrs); });
+    expect_close(y, run_op("nn.upsampling", {x}, attrs), 0, 0);
+  }
+}
+
 TEST(Activation, KeepsNan) {
   const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
   const Tensor x = row({-2, -0.5f, 0, 3, nan, inf, -inf});

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // nn.upsampling and nn.upsampling3d: every spatial axis becomes round(extent * scale) long.
 //
-//   source coordinate  asymmetric o/scale;  align_corners o*(in-1)/(out-1), 0 when out is 1;  half_pixel (o +
-//   0.5)/scale - 0.5 nearest_neighbor   the element at the coordinate rounded down (align_corners: to the nearest,
-//   halves away from 0) bilinear, trilinear  linear between neighbours;  bicubic  Keys' kernel with a = -0.5; positions
-//   outside take the border element
-// nn.upsampling is asymmetric unless align_corners. Source: Relay 0.16; Keys 1981.
+//   source coordinate  asymmetric o*in/out;  align_corners o*(in-1)/(out-1), 0 when out is 1;
+//                      half_pixel (o + 0.5)*in/out - 0.5
+//   nearest_neighbor   the element at the coordinate rounded down (align_corners: to the nearest, halves up)
+//   bilinear, trilinear  linear between neighbours;  bicubic  Keys' kernel with a = -0.5
+// Positions outside take the border element: image.resize, whose formulas these are. nn.upsampling is asymmetric unless
+// align_corners. Source: Relay 0.16.
 #pragma once
 
 #include <string>

@@ -3,6 +3,7 @@
 //
 //   reshape(expand_dims(%x))          =>   reshape(%x) to the last shape          operators that move no element
 //   reshape(%x) to its own shape      =>   %x
+//   expand_dims(constant)             =>   the constant with that shape            no element is copied
 //   copy(%x)                          =>   %x                                      operators that give their argument
 //   (%x * c1) * c2                    =>   %x * (c1 * c2)                          constants meet and fold; likewise +
 //   (%x + c1) * c2                    =>   %x * c2 + c1 * c2                       so that the scale can move into
@@ -104,6 +105,8 @@ Expr simplify_shape_only(const ir::Call& call, const Expr& expr) {
   const TensorType *from = as_tensor(call.args[0].type()), *to = as_tensor(expr.type());
   if (!from || !to) return Expr();
   if (equal(call.args[0].type(), expr.type())) return call.args[0];
+  if (const auto* constant = call.args[0].as<ir::Constant>(); constant && is_static(to->shape))
+    return ir::constant(constant->value.reshaped(static_extents(to->shape)), call.span);
   const ir::Call* inner = op_call(call.args[0]);
   if (!inner || !inner->op()->has(ir::kShapeOnly) || !as_tensor(inner->args[0].type())) return Expr();
   return op::reshape_to(inner->args[0], to->shape);

@@ -22,6 +22,8 @@ namespace {
 constexpr int64_t kAlign = static_cast<int64_t>(kAlignment);
 // Functions per object: few, so that threads share the work evenly; more than one, since an object costs a fixed time.
 constexpr size_t kGroup = 4;
+// LLVM keeps arguments in registers or finds them places on the stack, in a time that grows with their square.
+constexpr size_t kMaxOptimizedArguments = 256;
 constexpr const char* kAbiSymbol = "treadle_abi_version";
 constexpr const char* kMainSymbol = "treadle_main";
 
@@ -60,19 +62,26 @@ std::vector<codegen::Bytes> compile(const lower::Program& program, const Target&
     codegen::Options options;
   };
   std::vector<Group> groups;
-  codegen::Options kernel_options, main_options;
+  codegen::Options kernel_options, straight_options;
   // Also at level 0, where schedules are off: without registers for its variables a plain loop nest takes minutes on a
   // net.
   kernel_options.opt_level = std::clamp(opt_level, 1, 3);
   // Main is calls one behind the other: optimising them costs time and gains none.
-  main_options.opt_level = 0;
-  groups.push_back({program.main_parts, main_options});
+  straight_options.opt_level = 0;
+  groups.push_back({program.main_parts, straight_options});
   groups.back().functions.push_back(program.main);
   groups.back().functions.back().name = kMainSymbol;
-  for (size_t i = 0; i < program.kernels.size(); ++i) {
-    if (i % kGroup == 0) groups.push_back({{}, kernel_options});
-    groups.back().functions.push_back(program.kernels[i]);
+  Group wide{{}, straight_options};
+  size_t taken_kernels = 0;
+  for (const loop::Function& kernel : program.kernels) {
+    if (kernel.buffers.size() + kernel.scalars.size() > kMaxOptimizedArguments) {
+      wide.functions.push_back(kernel);
+    } else {
+      if (taken_kernels++ % kGroup == 0) groups.push_back({{}, kernel_options});
+      groups.back().functions.push_back(kernel);
+    }
   }
+  if (!wide.functions.empty()) groups.push_back(std::move(wide));
 
   std::vector<codegen::Bytes> objects(groups.size());
   std::atomic<size_t> taken{0};

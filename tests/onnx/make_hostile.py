@@ -158,6 +158,20 @@ def many_things():
                                        outputs=[value(f"y{i}") for i in range(2000)])
     yield "concat of thousands", model([node("Concat", ["x"] * 20_000, axis=0)])
     yield "einsum of thousands", model([node("Einsum", ["x"] * 10_000, equation=",".join("a" * 10_000) + "->a")])
+    matrix = [value("x", [2, 2])]
+    yield "concat of thousands of columns", model([node("Concat", ["x"] * 32_000, axis=1)], inputs=matrix)
+    yield "stack of thousands", model([node("Unsqueeze", "x,one", "u"), node("Concat", ["u"] * 32_000, axis=1)], [ints("one", 1)], matrix)
+    many = [f"{i:x}_" for i in range(7000)]
+    split = lambda axis: node("Split", "x", many, axis=axis, num_outputs=len(many))
+    columns, rows = [value("x", [2, len(many)])], [value("x", [len(many), 2])]
+    yield "split to columns", model([split(1), node("Relu", many[-1])], inputs=columns, opset=18)
+    yield "split to columns and back", model([split(1), node("Concat", many, axis=1)], inputs=columns, opset=18)
+    yield "split to rows and back", model([split(0), node("Concat", many, axis=1)], inputs=rows, opset=18)
+    for op in ["Sum", "Max", "Mean"]:
+        yield f"{op.lower()} of thousands", model([split(0), node(op, many)], inputs=rows, opset=18)
+    many = many[:5000]
+    yield "einsum of thousands of rows", model([split(0), node("Einsum", many, equation=",".join(["ab"] * len(many)) + "->b")],
+                                               inputs=[value("x", [len(many), 2])], opset=18)
     yield "long names", model([node("Relu", "x" * 16_000, "y" * 16_000, name="n" * 16_000)], inputs=[value("x" * 16_000, [4])], outputs=[value("y" * 16_000)])
     yield "attributes", model([node("Relu", "x", **{f"a{i}": i for i in range(4000)})])
     yield "giant attribute list", model([node("Transpose", "x", perm=list(range(25_000)))])

@@ -61,6 +61,7 @@ def jobs(folder):
         path = folder / f"{len(list(folder.iterdir()))}.{kind}"
         path.write_bytes(data)
         yield name, ["compile", "-O3", path, "-o", f"{path}.so"]
+        yield name, ["compile", "-O0", path, "-o", f"{path}.0.so"]
         yield name, ["print", path]
 
 
@@ -68,10 +69,10 @@ def test_compiling_is_bounded(tmp_path):
     def run(job):
         name, arguments = job
         done = Ended(*arguments)
-        return [f"{arguments[0]} {name}: {fault}: {done.text[-300:]}" for fault in done.faults()]
+        return [f"{name} ({arguments[0]} {arguments[1]}): {fault}: {done.text[-300:]}" for fault in done.faults()]
 
     all_jobs = list(jobs(tmp_path))
-    assert len(all_jobs) > 200
+    assert len(all_jobs) > 300
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         wrong = [fault for faults in pool.map(run, all_jobs) for fault in faults]
     assert not wrong, "\n".join(wrong)

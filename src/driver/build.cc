@@ -9,6 +9,7 @@
 #include "driver/output_file.h"
 #include "driver/package.h"
 #include "ir/text.h"
+#include "ir/visitor.h"
 #include "lower/schedule.h"
 #include "lower/size.h"
 #include "op/register.h"
@@ -71,6 +72,7 @@ pass::PassContext make_context(const BuildOptions& options) {
 }  // namespace
 
 ir::Module optimize(ir::Module module, const BuildOptions& options, BuildReport* report) {
+  const AnonymousScope scope(ir::first_free_anonymous(module));
   pass::PassContext context = make_context(options);
   ir::Module result = pass::run_passes(std::move(module), pass::default_pipeline(), context);
   if (report) report->passes = context.times;
@@ -82,12 +84,14 @@ ir::Module optimize_until(const ir::Module& module, const std::string& pass, con
   std::vector<std::string> names = pass::default_pipeline();
   while (!names.empty() && names.back() != pass) names.pop_back();
   if (names.empty()) fail(ErrorCode::InvalidArgument, "the default pipeline does not run {}", pass);
+  const AnonymousScope scope(ir::first_free_anonymous(module));
   pass::PassContext context = make_context(options);
   return pass::run_passes(module, names, context);
 }
 
 lower::Program lower_module(const ir::Module& optimized, const BuildOptions& options, BuildReport* report) {
   const Stopwatch watch;
+  const AnonymousScope scope(ir::first_free_anonymous(optimized));
   const Target target = codegen::parse_target(options.target);
   const bool schedule = options.opt_level > 0;
   lower::LowerOptions lower_options;

@@ -20,7 +20,7 @@ constexpr int64_t kMaxInterpretedElements = 4096;
 
 int64_t elements_of(const Type& type) {
   int64_t elements = 0;
-  for (const TensorType* leaf : lower::flatten(type)) elements += product(leaf->shape).value();
+  for (const TensorType* leaf : lower::tensors_of(type)) elements += product(leaf->shape).value();
   return elements;
 }
 
@@ -58,7 +58,7 @@ std::vector<std::vector<Tensor>> run_compiled(const std::vector<Expr>& roots, Bu
   std::vector<std::vector<Tensor>> results;
   size_t next = 0;
   for (const Expr& root : roots) {
-    const size_t count = lower::flatten(root.type()).size();
+    const size_t count = lower::tensors_of(root.type()).size();
     results.emplace_back(outputs.begin() + next, outputs.begin() + next + count);
     next += count;
   }

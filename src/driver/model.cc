@@ -2,8 +2,8 @@
 #include "driver/model.h"
 
 #include <fstream>
-#include <iterator>
 
+#include "base/file.h"
 #include "import/onnx/onnx.h"
 #include "ir/text.h"
 #include "op/register.h"
@@ -27,16 +27,21 @@ bool is_relay_text(std::string_view head) {
   return false;
 }
 
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) fail(ErrorCode::Io, "cannot read {}", path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
 onnx::ImportOptions with_shapes(const std::map<std::string, Shape>& input_shapes) {
   onnx::ImportOptions options;
   options.input_shapes = input_shapes;
   return options;
+}
+
+// Above the numbers of the anonymous symbols in the shapes, which the model's own will meet.
+int64_t first_free_anonymous(const std::map<std::string, Shape>& input_shapes) {
+  int64_t first = 0;
+  for (const auto& [input, shape] : input_shapes) {
+    for (const Dim& dim : shape) {
+      for (const std::string& name : dim.symbols()) first = std::max(first, anonymous_number(name).value_or(-1) + 1);
+    }
+  }
+  return first;
 }
 
 void refuse_input_shapes(const std::map<std::string, Shape>& input_shapes) {
@@ -58,6 +63,7 @@ ModelKind model_kind(const std::string& path) {
 
 ir::Module import_model(const std::string& path, const std::map<std::string, Shape>& input_shapes) {
   op::register_operators();
+  const AnonymousScope scope(first_free_anonymous(input_shapes));
   switch (model_kind(path)) {
     case ModelKind::Artifact:
       fail(ErrorCode::InvalidArgument, "{} is compiled already; this needs the model that it was made of", path);
@@ -73,6 +79,7 @@ ir::Module import_model(const std::string& path, const std::map<std::string, Sha
 ir::Module import_bytes(std::string_view bytes, const std::string& source_name,
                         const std::map<std::string, Shape>& input_shapes) {
   op::register_operators();
+  const AnonymousScope scope(first_free_anonymous(input_shapes));
   if (!is_relay_text(bytes.substr(0, 256)))
     return onnx::import_onnx(bytes, source_name, "", with_shapes(input_shapes)).module;
   refuse_input_shapes(input_shapes);

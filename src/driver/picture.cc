@@ -3,8 +3,10 @@
 #include <stb/stb_image.h>
 #include <stb/stb_image_resize.h>
 
+#include <climits>
 #include <memory>
 
+#include "base/file.h"
 #include "driver/tensor_file.h"
 
 namespace treadle {
@@ -40,8 +42,12 @@ Tensor read_picture(const std::string& path, DType dtype, const std::vector<int6
     }
   }
   int file_width = 0, file_height = 0, file_channels = 0;
-  std::unique_ptr<unsigned char, void (*)(void*)> pixels(
-      stbi_load(path.c_str(), &file_width, &file_height, &file_channels, static_cast<int>(channels)), stbi_image_free);
+  const std::string bytes = read_file(path);
+  if (bytes.size() > INT_MAX) fail(ErrorCode::Limit, "{}: a picture of {} bytes", path, bytes.size());
+  const std::unique_ptr<unsigned char, void (*)(void*)> pixels(
+      stbi_load_from_memory(reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()),
+                            &file_width, &file_height, &file_channels, static_cast<int>(channels)),
+      stbi_image_free);
   if (!pixels) fail(ErrorCode::ImportFormat, "cannot read {} as a picture: {}", path, stbi_failure_reason());
   if (height < 0) height = file_height;
   if (width < 0) width = file_width;

@@ -5,9 +5,9 @@
 
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
+
+#include "base/file.h"
 
 namespace treadle {
 namespace {
@@ -137,12 +137,7 @@ std::string format_npy(const Tensor& tensor) {
   return bytes;
 }
 
-Tensor read_npy(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) fail(ErrorCode::Io, "cannot read {}", path);
-  const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  return parse_npy(bytes, path);
-}
+Tensor read_npy(const std::string& path) { return parse_npy(read_file(path), path); }
 
 std::map<std::string, Tensor> read_npz(const std::string& path) {
   int code = 0;

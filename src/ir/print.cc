@@ -56,23 +56,6 @@ std::string scalar_text(const Tensor& value) {
   });
 }
 
-// Counts the anonymous symbols of types that are read back.
-void count_anonymous(const Type& type, std::map<std::string, int>& counts) {
-  if (const TensorType* tensor = as_tensor(type)) {
-    for (const Dim& dim : tensor->shape) {
-      if (dim.is_const()) continue;
-      for (const std::string& name : dim.symbols()) {
-        if (name.starts_with('?')) ++counts[name];
-      }
-    }
-  } else if (const TupleType* tuple = as_tuple(type)) {
-    for (const Type& field : tuple->fields) count_anonymous(field, counts);
-  } else if (const FuncType* func = as_func(type)) {
-    for (const Type& param : func->params) count_anonymous(param, counts);
-    count_anonymous(func->result, counts);
-  }
-}
-
 // Type of the result as it is declared; null when it is not known.
 Type result_type(const Function& function) {
   const Type& type = function.ret_type ? function.ret_type : function.body.type();
@@ -89,11 +72,12 @@ class Printer {
     std::vector<std::string> order;
     post_order(root, [&](const Expr& expr) {
       std::map<std::string, int> here;
+      const auto count = [&](const std::string& name) { ++here[name]; };
       if (const auto* function = expr.as<Function>()) {
-        for (const Expr& param : function->params) count_anonymous(param.type(), here);
-        count_anonymous(result_type(*function), here);
+        for (const Expr& param : function->params) for_each_anonymous(param.type(), count);
+        for_each_anonymous(result_type(*function), count);
       } else if (const auto* let = expr.as<Let>()) {
-        count_anonymous(let->var.type(), here);
+        for_each_anonymous(let->var.type(), count);
       }
       for (const auto& [name, count] : here) {
         if (counts[name] == 0) order.push_back(name);
@@ -149,14 +133,12 @@ class Printer {
   std::string comment(const Expr& expr) const {
     std::string text;
     if (options_.types && expr.type()) {
-      std::map<std::string, int> names;
-      count_anonymous(expr.type(), names);
       std::map<std::string, Dim> shown;
-      for (const auto& [name, count] : names) {
+      for_each_anonymous(expr.type(), [&](const std::string& name) {
         const auto known = symbols_.find(name);
         shown.emplace(name, known == symbols_.end() ? Dim::symbol("?") : known->second);
-      }
-      text += " ty=" + to_string(names.empty() ? expr.type() : substitute(expr.type(), shown));
+      });
+      text += " ty=" + to_string(shown.empty() ? expr.type() : substitute(expr.type(), shown));
     }
     if (options_.spans && expr->span) text += " span=" + to_string(expr->span);
     // What ends a comment must not stand in it.

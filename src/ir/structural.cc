@@ -310,10 +310,7 @@ class Hash {
     if (const TensorType* tensor = as_tensor(type)) {
       h = hash_combine(h, static_cast<uint64_t>(tensor->dtype.code) << 8 | tensor->dtype.bits);
       for (const Dim& dim : tensor->shape) {
-        const std::set<std::string> names = dim.symbols();
-        const bool anonymous =
-            std::any_of(names.begin(), names.end(), [](const std::string& name) { return name.starts_with('?'); });
-        h = hash_combine(h, anonymous ? 1 : dim.hash());
+        h = hash_combine(h, is_anonymous(dim) ? 1 : dim.hash());
       }
     } else if (const TupleType* tuple = as_tuple(type)) {
       for (const Type& field : tuple->fields) h = hash_combine(h, type_hash(field));

@@ -57,22 +57,6 @@ Type substitute_type_vars(const Type& type, const std::map<std::string, Type>& v
   });
 }
 
-void anonymous_symbols(const Type& type, std::set<std::string>& names) {
-  if (const TensorType* tensor = as_tensor(type)) {
-    for (const Dim& dim : tensor->shape) {
-      if (dim.is_const()) continue;
-      for (const std::string& name : dim.symbols()) {
-        if (name.starts_with('?')) names.insert(name);
-      }
-    }
-  } else if (const TupleType* tuple = as_tuple(type)) {
-    for (const Type& field : tuple->fields) anonymous_symbols(field, names);
-  } else if (const FuncType* func = as_func(type)) {
-    for (const Type& param : func->params) anonymous_symbols(param, names);
-    anonymous_symbols(func->result, names);
-  }
-}
-
 // Where a parameter's extent is one anonymous symbol, the argument's extent says what it is in this call.
 void match_extents(const Type& param, const Type& arg, std::map<std::string, Dim>& values) {
   if (!param || !arg || param->kind != arg->kind) return;
@@ -157,11 +141,7 @@ bool same_up_to_anonymous(const Type& a, const Type& b) {
   switch (a->kind) {
     case TypeKind::Tensor: {
       const TensorType *s = as_tensor(a), *t = as_tensor(b);
-      const auto anonymous = [](const Dim& dim) {
-        const std::set<std::string> names = dim.symbols();
-        return std::any_of(names.begin(), names.end(), [](const std::string& name) { return name.starts_with('?'); });
-      };
-      const auto same = [&](const Dim& x, const Dim& y) { return x == y || (anonymous(x) && anonymous(y)); };
+      const auto same = [](const Dim& x, const Dim& y) { return x == y || (is_anonymous(x) && is_anonymous(y)); };
       return s->dtype == t->dtype &&
              std::equal(s->shape.begin(), s->shape.end(), t->shape.begin(), t->shape.end(), same);
     }
@@ -311,7 +291,7 @@ Type Unifier::apply(const Type& callee, const std::vector<Type>& args, bool once
   if (!once) return func->result;
   // The extents of the declared result only: a type parameter's belong to the argument.
   std::set<std::string> anonymous;
-  anonymous_symbols(find(func->result), anonymous);
+  for_each_anonymous(find(func->result), [&](const std::string& name) { anonymous.insert(name); });
   for (const std::string& name : anonymous) {
     if (!extents.count(name)) extents[name] = Dim::any();
   }

@@ -2,6 +2,7 @@
 // Iterative traversals and rewriting of the graph IR.
 #include "ir/visitor.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "ir/op.h"
@@ -213,6 +214,24 @@ std::unordered_map<const ExprNode*, int> count_uses(const Expr& root) {
     for (const Expr& operand : children(e)) ++uses[operand.get()];
   });
   return uses;
+}
+
+int64_t first_free_anonymous(const Module& module) {
+  int64_t first = 0;
+  std::unordered_set<const TypeNode*> seen;
+  const auto look = [&](const Type& type) {
+    if (!type || !seen.insert(type.get()).second) return;
+    for_each_anonymous(type, [&](const std::string& name) {
+      if (const auto number = anonymous_number(name)) first = std::max(first, *number + 1);
+    });
+  };
+  for (const auto& [name, function] : module.functions) {
+    post_order(function, [&](const Expr& expr) {
+      look(expr.type());
+      if (const auto* let = expr.as<Let>()) look(let->var.type());
+    });
+  }
+  return first;
 }
 
 }  // namespace treadle::ir

@@ -47,5 +47,7 @@ Expr substitute(const Expr& expr, const std::map<const ExprNode*, Expr>& values)
 std::vector<Expr> free_vars(const Expr& expr);
 // How many users each node has in the graph of `root` (edges, not distinct users; the root counts one).
 std::unordered_map<const ExprNode*, int> count_uses(const Expr& root);
+// A number above those of all anonymous symbols in the module's types, for AnonymousScope.
+int64_t first_free_anonymous(const Module& module);
 
 }  // namespace treadle::ir

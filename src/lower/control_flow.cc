@@ -38,7 +38,7 @@ StepBuilder::Leaves StepBuilder::call_function(const ir::Function& function, con
   const size_t mark = insertions_.size();
   size_t offset = 0;
   for (const ir::Expr& param : function.params) {
-    const size_t count = flatten(param.type()).size();
+    const size_t count = tensors_of(param.type()).size();
     set_value(param, Leaves(args.begin() + offset, args.begin() + offset + count));
     offset += count;
   }
@@ -54,7 +54,7 @@ void StepBuilder::match_arguments(const ir::Function& function, const Leaves& ar
   Steps checks;
   size_t next = 0;
   for (const ir::Expr& param : function.params) {
-    for (const TensorType* type : flatten(param.type())) {
+    for (const TensorType* type : tensors_of(param.type())) {
       const Shape& given = args[next++].shape;
       match(type->shape, given, extents);
       for (size_t axis = 0; axis < given.size(); ++axis) {
@@ -95,7 +95,7 @@ StepBuilder::Leaves StepBuilder::convert_if(const ir::If& expr, Steps& steps) {
 
   // Where the branches' extents differ, the result's is a symbol that each branch binds.
   BindStep then_extents, else_extents;
-  const std::vector<const TensorType*> types = flatten(expr.type);
+  const std::vector<const TensorType*> types = tensors_of(expr.type);
   for (size_t i = 0; i < types.size(); ++i) {
     match(types[i]->shape, then_values[i].shape, then_extents);
     match(types[i]->shape, else_values[i].shape, else_extents);
@@ -126,7 +126,7 @@ StepBuilder::Leaves StepBuilder::carry(const ir::Loop& expr, const Leaves& initi
   std::vector<const TensorType*> types;
   const auto& params = expr.body.as<ir::Function>()->params;
   for (size_t i = 1; i < params.size(); ++i) {
-    for (const TensorType* type : flatten(params[i].type())) types.push_back(type);
+    for (const TensorType* type : tensors_of(params[i].type())) types.push_back(type);
   }
   BindStep extents;
   std::vector<Shape> shapes;
@@ -149,7 +149,7 @@ StepBuilder::Leaves StepBuilder::carry(const ir::Loop& expr, const Leaves& initi
 
 // Memory for the stacked outputs, as far as their sizes are known before the loop.
 StepBuilder::Stacks StepBuilder::new_stacks(const ir::Loop& expr, const LoopStep& loop, Steps& steps) {
-  const std::vector<const TensorType*> types = flatten(expr.type);
+  const std::vector<const TensorType*> types = tensors_of(expr.type);
   const size_t num_carried = types.size() - static_cast<size_t>(expr.num_scanned);
   Stacks stacks;
   for (size_t i = num_carried; i < types.size(); ++i) {
@@ -276,7 +276,7 @@ StepBuilder::Leaves StepBuilder::convert_loop(const ir::Loop& expr, Steps& steps
   steps.push_back({std::move(step)});
 
   BindStep after;
-  const std::vector<const TensorType*> types = flatten(expr.type);
+  const std::vector<const TensorType*> types = tensors_of(expr.type);
   Leaves values;
   for (size_t i = 0; i < types.size(); ++i) {
     const Leaf& leaf = i < carried.size() ? carried[i] : stacks.leaves[i - carried.size()];

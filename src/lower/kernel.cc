@@ -24,18 +24,12 @@ loop::Tensor literal(const Tensor& value) {
                        [&](const std::vector<loop::Var>&) { return element; });
 }
 
-size_t leaf_offset(const Type& tuple, int index) {
-  size_t offset = 0;
-  for (int i = 0; i < index; ++i) offset += flatten(as_tuple(tuple)->fields[i]).size();
-  return offset;
-}
-
 class GraphBuilder {
  public:
   TensorGraph build(const ir::Function& function) {
     for (const ir::Expr& param : function.params) {
       Leaves leaves;
-      for (const TensorType* type : flatten(param.type())) {
+      for (const TensorType* type : tensors_of(param.type())) {
         leaves.push_back(loop::placeholder(param.as<ir::Var>()->name, loop::to_exprs(type->shape), type->dtype));
       }
       graph_.inputs.insert(graph_.inputs.end(), leaves.begin(), leaves.end());
@@ -65,8 +59,8 @@ class GraphBuilder {
       case ir::ExprKind::TupleGetItem: {
         const auto* item = expr.as<ir::TupleGetItem>();
         const Leaves& tuple = values_.at(item->tuple.get());
-        const size_t offset = leaf_offset(item->tuple.type(), item->index);
-        return Leaves(tuple.begin() + offset, tuple.begin() + offset + flatten(expr.type()).size());
+        const auto begin = tuple.begin() + leaf_offset(*as_tuple(item->tuple.type()), item->index);
+        return Leaves(begin, begin + static_cast<int64_t>(flatten_tuple_type(expr.type()).size()));
       }
       case ir::ExprKind::Call:
         return convert_call(*expr.as<ir::Call>());
@@ -218,23 +212,13 @@ class OperationCounter : public loop::ExprVisitor {
 
 }  // namespace
 
-std::vector<const TensorType*> flatten(const Type& type) {
-  std::vector<const TensorType*> leaves;
-  std::vector<const TypeNode*> work = {type.get()};
-  while (!work.empty()) {
-    const TypeNode* node = work.back();
-    work.pop_back();
-    if (node && node->kind == TypeKind::Tensor) {
-      leaves.push_back(static_cast<const TensorType*>(node));
-    } else if (node && node->kind == TypeKind::Tuple) {
-      const auto& fields = static_cast<const TupleType*>(node)->fields;
-      for (auto field = fields.rbegin(); field != fields.rend(); ++field) work.push_back(field->get());
-    } else {
-      fail(ErrorCode::CodegenUnsupported, "a value of type {} cannot be compiled: only tensors and tuples can",
-           to_string(type));
-    }
+std::vector<const TensorType*> tensors_of(const Type& type) {
+  std::vector<const TensorType*> tensors = flatten_tuple_type(type);
+  if (std::find(tensors.begin(), tensors.end(), nullptr) != tensors.end()) {
+    fail(ErrorCode::CodegenUnsupported, "a value of type {} cannot be compiled: only tensors and tuples can",
+         to_string(type));
   }
-  return leaves;
+  return tensors;
 }
 
 PlainExtents plain_extents(const ir::Expr& function) { return ExtentReplacer().run(function); }

@@ -36,7 +36,7 @@ PlainExtents plain_extents(const ir::Expr& function);
 // definition one per element. `values`: what the graph's symbols stand for. 0 when the number is beyond all bounds.
 Dim count_operations(const TensorGraph& graph, const std::map<std::string, Dim>& values);
 
-// Leaves of a type in order: tuples flattened. Errors: CodegenUnsupported for functions and type variables.
-std::vector<const TensorType*> flatten(const Type& type);
+// The tensors of a type in order, tuples flattened. Errors: CodegenUnsupported for functions and type variables.
+std::vector<const TensorType*> tensors_of(const Type& type);
 
 }  // namespace treadle::lower

@@ -9,7 +9,7 @@ namespace treadle::lower {
 
 Program lower(const ir::Module& module, const Scheduler& schedule, const LowerOptions& options) {
   Program program;
-  flatten(module.main().body.type());  // a result that is no tensor is refused
+  tensors_of(module.main().body.type());  // a result that is no tensor is refused
   StepBuilder builder(schedule, options);
   Steps steps = builder.build(module.main(), program);
   build_main(steps, std::move(builder.storages()), options, program);

@@ -101,7 +101,7 @@ Port StepBuilder::make_port(std::string name, const TensorType& type) const {
 void StepBuilder::bind_inputs(const ir::Function& main) {
   std::set<std::string> symbols;
   for (const ir::Expr& param : main.params) {
-    std::vector<const TensorType*> types = flatten(param.type());
+    std::vector<const TensorType*> types = tensors_of(param.type());
     Leaves leaves;
     for (size_t i = 0; i < types.size(); ++i) {
       std::string name = param.as<ir::Var>()->name;
@@ -226,11 +226,9 @@ StepBuilder::Leaves StepBuilder::convert(const ir::Expr& expr, Steps& steps) {
       return values_of(expr.as<ir::Tuple>()->fields);
     case ir::ExprKind::TupleGetItem: {
       const auto* item = expr.as<ir::TupleGetItem>();
-      const TupleType* type = as_tuple(item->tuple.type());
-      size_t begin = 0;
-      for (int i = 0; i < item->index; ++i) begin += flatten(type->fields[i]).size();
       const Leaves& tuple = values_.at(item->tuple.get());
-      return Leaves(tuple.begin() + begin, tuple.begin() + begin + flatten(type->fields[item->index]).size());
+      const auto begin = tuple.begin() + leaf_offset(*as_tuple(item->tuple.type()), item->index);
+      return Leaves(begin, begin + static_cast<int64_t>(tensors_of(expr.type()).size()));
     }
     case ir::ExprKind::Call:
       return convert_call(expr, steps);
@@ -262,7 +260,7 @@ StepBuilder::Leaves StepBuilder::convert_call(const ir::Expr& expr, Steps& steps
   check_assumptions(*function, steps);
   if (const int alias = alias_of(*function); alias >= 0) {
     size_t offset = 0;
-    for (int i = 0; i < alias; ++i) offset += flatten(function->params[i].type()).size();
+    for (int i = 0; i < alias; ++i) offset += tensors_of(function->params[i].type()).size();
     const TensorType& type = *as_tensor(function->body.type());
     return {{inputs[offset].storage, type.shape, type.dtype, inputs[offset].offset}};
   }
@@ -273,7 +271,7 @@ StepBuilder::Leaves StepBuilder::convert_call(const ir::Expr& expr, Steps& steps
 
 void StepBuilder::check_assumptions(const ir::Function& function, Steps& steps) {
   auto has_symbol = [](const Type& type) {
-    const std::vector<const TensorType*> tensors = flatten(type);
+    const std::vector<const TensorType*> tensors = tensors_of(type);
     return std::any_of(tensors.begin(), tensors.end(), [](const TensorType* tensor) {
       return std::any_of(tensor->shape.begin(), tensor->shape.end(), [](const Dim& dim) { return !dim.is_const(); });
     });
@@ -290,7 +288,7 @@ void StepBuilder::check_assumptions(const ir::Function& function, Steps& steps) 
     if (!symbolic) return;
     AssumptionScope scope;
     ir::infer_call(*call->op(), *call->attrs, types);
-    for (const TensorType* tensor : flatten(call->type)) {
+    for (const TensorType* tensor : tensors_of(call->type)) {
       for (const Dim& dim : tensor->shape) assume_at_most(0, dim);
     }
     const std::string where = node_name(expr).empty() ? call->op()->name : "node " + node_name(expr);
@@ -353,7 +351,7 @@ std::optional<StepBuilder::Leaves> StepBuilder::convert_pieces(const ir::Functio
     std::optional<std::vector<Dim>> offsets = call->op()->splits(*call);
     if (!offsets) return std::nullopt;
     Leaves outputs;
-    const std::vector<const TensorType*> types = flatten(function.body.type());
+    const std::vector<const TensorType*> types = tensors_of(function.body.type());
     for (size_t i = 0; i < types.size(); ++i) {
       outputs.push_back(
           {args[0].storage, types[i]->shape, types[i]->dtype, args[0].offset + bytes((*offsets)[i], types[i]->dtype)});
@@ -421,7 +419,7 @@ StepBuilder::Leaves StepBuilder::convert_runtime(const ir::Function& function, c
   std::map<const ir::ExprNode*, Leaves> params;
   size_t offset = 0;
   for (const ir::Expr& param : function.params) {
-    const size_t count = flatten(param.type()).size();
+    const size_t count = tensors_of(param.type()).size();
     params[param.get()] = Leaves(inputs.begin() + offset, inputs.begin() + offset + count);
     offset += count;
   }
@@ -439,7 +437,7 @@ StepBuilder::Leaves StepBuilder::convert_runtime(const ir::Function& function, c
   };
   for (const ir::Expr& arg : call.args) add_input(arg);
 
-  std::vector<const TensorType*> types = flatten(function.body.type());
+  std::vector<const TensorType*> types = tensors_of(function.body.type());
   for (size_t i = 0; step.kernel.bounded && i < step.kernel.output_bounds.size(); ++i) {
     for (size_t axis = 0; axis < types[i]->shape.size(); ++axis) {
       std::optional<std::string> symbol = types[i]->shape[axis].as_symbol();
@@ -495,7 +493,7 @@ void StepBuilder::allocate(const Leaf& leaf, Steps& steps) {
 
 StepBuilder::Leaves StepBuilder::new_leaves(const Type& type, Steps& steps) {
   Leaves leaves;
-  for (const TensorType* leaf : flatten(type)) leaves.push_back(new_leaf(leaf->shape, leaf->dtype, steps));
+  for (const TensorType* leaf : tensors_of(type)) leaves.push_back(new_leaf(leaf->shape, leaf->dtype, steps));
   return leaves;
 }
 

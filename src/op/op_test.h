@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <map>
+#include <numeric>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -34,14 +35,6 @@ inline void bind(const Shape& shape, const std::vector<int64_t>& extents, Symbol
 inline std::vector<int64_t> extents_of(const Shape& shape, const Symbols& symbols) {
   std::vector<int64_t> result;
   for (const Dim& dim : shape) result.push_back(dim.evaluate(symbols));
-  return result;
-}
-
-inline std::vector<const TensorType*> tensors_of(const Type& type) {
-  if (const TensorType* tensor = as_tensor(type)) return {tensor};
-  std::vector<const TensorType*> result;
-  TREADLE_CHECK(as_tuple(type) != nullptr, "type {}", to_string(type));
-  for (const Type& field : as_tuple(type)->fields) result.push_back(as_tensor(field));
   return result;
 }
 
@@ -101,7 +94,7 @@ class Evaluator {
 
   Values allocate(const Type& type) const {
     Values result;
-    for (const TensorType* tensor : tensors_of(type))
+    for (const TensorType* tensor : flatten_tuple_type(type))
       result.emplace_back(tensor->dtype, extents_of(tensor->shape, symbols_));
     return result;
   }
@@ -109,7 +102,7 @@ class Evaluator {
   Values run_compute(const ir::Call& call, const Values& inputs) {
     std::vector<loop::Tensor> placeholders;
     for (const ir::Expr& arg : call.args) {
-      for (const TensorType* type : tensors_of(arg.type())) {
+      for (const TensorType* type : flatten_tuple_type(arg.type())) {
         placeholders.push_back(
             loop::placeholder("x" + std::to_string(placeholders.size()), loop::to_exprs(type->shape), type->dtype));
       }
@@ -138,7 +131,7 @@ class Evaluator {
     if (kernel.result_symbols.empty()) {
       outputs = allocate(call.type);
     } else {
-      const std::vector<const TensorType*> types = tensors_of(call.type);
+      const std::vector<const TensorType*> types = flatten_tuple_type(call.type);
       for (size_t i = 0; i < types.size(); ++i)
         outputs.emplace_back(types[i]->dtype, extents_of(kernel.output_bounds[i], symbols_));
     }
@@ -149,7 +142,7 @@ class Evaluator {
     Values cut;
     for (size_t i = 0; i < outputs.size(); ++i) {
       const Tensor& whole = outputs[i];
-      Tensor part(whole.dtype(), extents_of(tensors_of(call.type)[i]->shape, symbols_));
+      Tensor part(whole.dtype(), extents_of(flatten_tuple_type(call.type)[i]->shape, symbols_));
       std::copy_n(static_cast<const char*>(whole.data()), part.bytes(), static_cast<char*>(part.data()));
       cut.push_back(part);
     }
@@ -195,6 +188,13 @@ ir::Expr constant(const std::vector<T>& values, std::vector<int64_t> shape) {
 template <typename T>
 ir::Expr constant(const std::vector<T>& values) {
   return ir::constant(Tensor::from(values));
+}
+
+// 0, 1, 2, … in float32.
+inline ir::Expr counting(std::vector<int64_t> shape) {
+  std::vector<float> values(element_count(shape));
+  std::iota(values.begin(), values.end(), 0.0f);
+  return constant(values, std::move(shape));
 }
 
 // The elements as doubles, for comparisons.

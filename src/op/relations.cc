@@ -11,27 +11,27 @@ namespace treadle::op {
 
 // ---- Types of a call ----
 
-static void flatten(const Type& type, std::vector<const TensorType*>& result) {
-  if (const TensorType* tensor = as_tensor(type)) return result.push_back(tensor);
-  const TupleType* tuple = as_tuple(type);
-  if (!tuple) fail(ErrorCode::TypeUnresolved, "the type of an argument is not known: {}", to_string(type));
-  for (const Type& field : tuple->fields) {
-    const TensorType* tensor = as_tensor(field);
+namespace {
+
+void append_tensors(const Type& type, std::vector<const TensorType*>& result) {
+  for (const TensorType* tensor : flatten_tuple_type(type)) {
     if (!tensor)
-      fail(ErrorCode::TypeUnresolved, "an argument is a tuple of other things than tensors: {}", to_string(type));
+      fail(ErrorCode::TypeUnresolved, "{} is neither the type of a tensor nor a tuple of such", to_string(type));
     result.push_back(tensor);
   }
 }
 
+}  // namespace
+
 std::vector<const TensorType*> input_types(const ir::Call& call) {
   std::vector<const TensorType*> result;
-  for (const ir::Expr& arg : call.args) flatten(arg.type(), result);
+  for (const ir::Expr& arg : call.args) append_tensors(arg.type(), result);
   return result;
 }
 
 std::vector<const TensorType*> output_types(const ir::Call& call) {
   std::vector<const TensorType*> result;
-  flatten(call.type, result);
+  append_tensors(call.type, result);
   return result;
 }
 

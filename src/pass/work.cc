@@ -21,22 +21,6 @@ int64_t times(int64_t a, int64_t b) {
   return __builtin_mul_overflow(a, b, &result) ? kMost : result;
 }
 
-// The tensors of a type, in order; stops at what is no tensor.
-std::vector<const TensorType*> tensors_of(const Type& type) {
-  std::vector<const TensorType*> result;
-  std::vector<const TypeNode*> work = {type.get()};
-  while (!work.empty()) {
-    const TypeNode* node = work.back();
-    work.pop_back();
-    if (!node) continue;
-    if (node->kind == TypeKind::Tensor) result.push_back(static_cast<const TensorType*>(node));
-    if (node->kind != TypeKind::Tuple) continue;
-    const auto& fields = static_cast<const TupleType*>(node)->fields;
-    for (auto field = fields.rbegin(); field != fields.rend(); ++field) work.push_back(field->get());
-  }
-  return result;
-}
-
 int64_t elements_of(const TensorType& type) {
   int64_t elements = 1;
   for (const Dim& dim : type.shape) elements = times(elements, dim.value());
@@ -55,7 +39,7 @@ int64_t elements_of(const std::vector<loop::Expr>& extents) {
 int64_t work_of_definition(const ir::Call& call) {
   std::vector<loop::Tensor> inputs;
   for (const ir::Expr& arg : call.args) {
-    for (const TensorType* type : tensors_of(arg.type()))
+    for (const TensorType* type : flatten_tuple_type(arg.type()))
       inputs.push_back(loop::placeholder("x", loop::to_exprs(type->shape), type->dtype));
   }
   int64_t work = 0;
@@ -72,8 +56,8 @@ int64_t work_of_definition(const ir::Call& call) {
 int64_t static_bytes(const Type& type) {
   if (!as_tensor(type) && !as_tuple(type)) return -1;
   int64_t total = 0;
-  for (const TensorType* tensor : tensors_of(type)) {
-    if (!is_static(tensor->shape)) return -1;
+  for (const TensorType* tensor : flatten_tuple_type(type)) {
+    if (!tensor || !is_static(tensor->shape)) return -1;
     total = sum(total, times(elements_of(*tensor), static_cast<int64_t>(tensor->dtype.bytes())));
   }
   return total;
@@ -82,9 +66,9 @@ int64_t static_bytes(const Type& type) {
 int64_t work_of(const ir::Call& call) {
   if (call.op()->compute) return work_of_definition(call);
   int64_t elements = 0;
-  for (const TensorType* type : tensors_of(call.type)) elements = sum(elements, elements_of(*type));
+  for (const TensorType* type : flatten_tuple_type(call.type)) elements = sum(elements, elements_of(*type));
   for (const ir::Expr& arg : call.args) {
-    for (const TensorType* type : tensors_of(arg.type())) elements = sum(elements, elements_of(*type));
+    for (const TensorType* type : flatten_tuple_type(arg.type())) elements = sum(elements, elements_of(*type));
   }
   return times(elements, kKernelWork);
 }

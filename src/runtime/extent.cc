@@ -2,16 +2,14 @@
 #include "runtime/extent.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "base/error.h"
 
 namespace treadle {
 namespace {
 
-constexpr int kMaxNesting = 64;
-constexpr size_t kMaxStack =
-    3 * kMaxNesting;  // per level of nesting at most: a sum, a product and an operand are pending
+// Values that wait for their operator: per level of nesting at most a sum, a product and an operand.
+constexpr size_t kMaxStack = 192;
 
 int64_t floor_quotient(int64_t a, int64_t b) {
   const int64_t quotient = a / b;
@@ -20,161 +18,53 @@ int64_t floor_quotient(int64_t a, int64_t b) {
 
 }  // namespace
 
-class ExtentParser {
+// Writes the steps of an extent in the order in which the grammar meets them; the values are on the stack.
+class ExtentBuilder {
  public:
-  ExtentParser(std::string_view text, std::span<const std::string> symbols) : text_(text), symbols_(symbols) {}
+  struct OnStack {};
 
-  Extent parse() {
-    sum(0);
-    skip_space();
-    if (position_ != text_.size()) error("unexpected text");
-    return std::move(extent_);
+  explicit ExtentBuilder(std::span<const std::string> symbols) : symbols_(symbols) {}
+
+  OnStack number(int64_t value) { return push(ExtentOp::Number, value); }
+  OnStack symbol(std::string_view name) {
+    return push(ExtentOp::Symbol, std::find(symbols_.begin(), symbols_.end(), name) - symbols_.begin());
   }
-
- private:
-  using Op = Extent::Op;
-
-  [[noreturn]] void error(const char* what) {
-    fail(ErrorCode::Parse, "{} at column {} of the extent \"{}\"", what, position_ + 1, text_);
-  }
-
-  void emit(Op op, int64_t value = 0) {
-    extent_.steps_.push_back({op, value});
-    if (op == Op::Number || op == Op::Symbol)
-      ++depth_;
-    else
-      --depth_;
-    if (depth_ > kMaxStack) fail(ErrorCode::Limit, "an extent is nested deeper than {}", kMaxNesting);
-  }
-
-  void skip_space() {
-    while (position_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[position_]))) ++position_;
-  }
-
-  bool accept(char c) {
-    skip_space();
-    if (position_ >= text_.size() || text_[position_] != c) return false;
-    ++position_;
-    return true;
-  }
-
-  void expect(char c) {
-    if (!accept(c)) error("an operand or a bracket is missing");
-  }
-
-  void sum(int nesting) {
-    if (nesting > kMaxNesting) fail(ErrorCode::Limit, "an extent is nested deeper than {}", kMaxNesting);
-    product(nesting);
-    for (;;) {
-      if (accept('+'))
-        product(nesting), emit(Op::Add);
-      else if (accept('-'))
-        product(nesting), emit(Op::Sub);
-      else
-        return;
-    }
-  }
-
-  void product(int nesting) {
-    factor(nesting);
-    for (;;) {
-      if (accept('*'))
-        factor(nesting), emit(Op::Mul);
-      else if (accept('/'))
-        factor(nesting), emit(Op::FloorDiv);
-      else if (accept('%'))
-        factor(nesting), emit(Op::Mod);
-      else
-        return;
-    }
-  }
-
-  void factor(int nesting) {
-    if (nesting > kMaxNesting) fail(ErrorCode::Limit, "an extent is nested deeper than {}", kMaxNesting);
-    if (accept('-')) {
-      emit(Op::Number, -1);
-      factor(nesting + 1);
-      emit(Op::Mul);
-      return;
-    }
-    if (accept('(')) {
-      sum(nesting + 1);
-      expect(')');
-      return;
-    }
-    skip_space();
-    if (position_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[position_])))
-      number();
-    else
-      name(nesting);
-  }
-
-  void number() {
-    int64_t value = 0;
-    for (; position_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[position_])); ++position_) {
-      if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, text_[position_] - '0', &value)) {
-        fail(ErrorCode::Limit, "the extent \"{}\" leaves the range of 64-bit integers", text_);
-      }
-    }
-    emit(Op::Number, value);
+  OnStack binary(ExtentOp op, OnStack, OnStack) {
+    extent_.steps_.push_back({op, 0});
+    --depth_;
+    return {};
   }
 
   // A symbol's name may hold what no expression does (an ONNX dim_param such as "batch-size"): the longest symbol that
-  // the text goes on with is taken first.
-  bool known_symbol() {
-    const std::string* longest = nullptr;
-    const std::string_view rest = text_.substr(position_);
+  // the text goes on with. "Height" is not the symbol "H" followed by something.
+  size_t symbol_length(std::string_view rest) const {
+    size_t longest = 0;
     for (const std::string& symbol : symbols_) {
-      if (!symbol.empty() && rest.starts_with(symbol) && (!longest || symbol.size() > longest->size()))
-        longest = &symbol;
+      if (rest.starts_with(symbol)) longest = std::max(longest, symbol.size());
     }
-    if (!longest) return false;
-    // "Height" is not the symbol "H" followed by something.
-    if (longest->size() < rest.size() && is_name(longest->back()) && is_name(rest[longest->size()])) return false;
-    position_ += longest->size();
-    emit(Op::Symbol, longest - symbols_.data());
-    return true;
+    const bool inside_name =
+        longest > 0 && longest < rest.size() && is_extent_name(rest[longest - 1]) && is_extent_name(rest[longest]);
+    return inside_name ? 0 : longest;
   }
 
-  static bool is_name(char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '?' || c == '.';
+  Extent finish() { return std::move(extent_); }
+
+ private:
+  OnStack push(ExtentOp op, int64_t value) {
+    extent_.steps_.push_back({op, value});
+    if (++depth_ > kMaxStack) fail(ErrorCode::Limit, "an extent is nested too deep");
+    return {};
   }
 
-  void name(int nesting) {
-    const size_t start = position_;
-    size_t end = start;
-    while (end < text_.size() && is_name(text_[end])) ++end;
-    const std::string_view name = text_.substr(start, end - start);
-    const bool call = !name.empty() && end < text_.size() && text_[end] == '(';
-    if (!call && known_symbol()) return;
-    position_ = end;
-    if (name.empty()) error("a number or a name is missing");
-    if (!accept('(')) error("unknown symbol");
-    sum(nesting + 1);
-    expect(',');
-    sum(nesting + 1);
-    expect(')');
-    if (name == "floordiv")
-      emit(Op::FloorDiv);
-    else if (name == "mod")
-      emit(Op::Mod);
-    else if (name == "min")
-      emit(Op::Min);
-    else if (name == "max")
-      emit(Op::Max);
-    else
-      error("unknown function");
-  }
-
-  std::string_view text_;
   std::span<const std::string> symbols_;
-  size_t position_ = 0;
   size_t depth_ = 0;  // of the stack after the steps so far
   Extent extent_;
 };
 
 Extent Extent::parse(std::string_view text, std::span<const std::string> symbols) {
-  return ExtentParser(text, symbols).parse();
+  ExtentBuilder builder(symbols);
+  ExtentGrammar<ExtentBuilder::OnStack, ExtentBuilder>(text, builder).parse();
+  return builder.finish();
 }
 
 int64_t Extent::evaluate(std::span<const int64_t> values) const {

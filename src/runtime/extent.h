@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An extent of a manifest: the text of an integer expression over the model's symbols, read into a program that costs
-// nothing to evaluate. The grammar is that of type/dim.h (the compiler writes what Dim prints); the runtime ships
-// without that folder.
+// nothing to evaluate. The compiler writes what Dim prints (type/dim.h), which the runtime ships without.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +9,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "runtime/extent_grammar.h"
 
 namespace treadle {
 
@@ -31,8 +32,8 @@ class Extent {
   std::vector<size_t> symbols() const;
 
  private:
-  friend class ExtentParser;
-  enum class Op : uint8_t { Number, Symbol, Add, Sub, Mul, FloorDiv, Mod, Min, Max };
+  friend class ExtentBuilder;
+  using Op = ExtentOp;
   struct Step {  // postfix: operators take their operands from the stack
     Op op;
     int64_t value;  // of Number; place of Symbol

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <numeric>
 
 #include "base/error.h"
@@ -315,9 +316,32 @@ Dim Dim::symbol(const std::string& name) {
   return from_atom(std::move(atom));
 }
 
+namespace {
+
+thread_local AnonymousScope* innermost_scope = nullptr;
+
+}  // namespace
+
+AnonymousScope::AnonymousScope(int64_t first) : next_(first), outer_(innermost_scope) { innermost_scope = this; }
+
+AnonymousScope::~AnonymousScope() { innermost_scope = outer_; }
+
 Dim Dim::any() {
   static std::atomic<int64_t> counter{0};
-  return symbol(fmt::format("?{}", counter++));
+  return symbol(fmt::format("?{}", innermost_scope ? innermost_scope->next_++ : counter++));
+}
+
+std::optional<int64_t> anonymous_number(std::string_view name) {
+  if (!name.starts_with('?')) return std::nullopt;
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data() + 1, name.data() + name.size(), number);
+  return error == std::errc() && end == name.data() + name.size() ? std::optional(number) : std::nullopt;
+}
+
+bool is_anonymous(const Dim& dim) {
+  if (dim.is_const()) return false;
+  const std::set<std::string> names = dim.symbols();
+  return std::any_of(names.begin(), names.end(), [](const std::string& name) { return name.starts_with('?'); });
 }
 
 Dim Dim::from_poly(DimPoly poly) {

@@ -26,7 +26,7 @@ class Dim {
   Dim(int64_t value = 0) : value_(value) {}  // NOLINT(google-explicit-constructor): an extent is first of all a number
   // The symbol of this name; the same name is the same extent everywhere in a module.
   static Dim symbol(const std::string& name);
-  // A fresh symbol, for an extent that nothing is known of (Relay's `?`). Its name starts with '?'.
+  // A fresh symbol, for an extent that nothing is known of (Relay's `?`): "?0", "?1", …, see AnonymousScope.
   static Dim any();
 
   bool is_const() const { return poly_ == nullptr; }
@@ -63,6 +63,27 @@ class Dim {
   int64_t value_ = 0;
   std::shared_ptr<const DimPoly> poly_;  // null: the constant value_
 };
+
+// While one lives, Dim::any() of this thread counts from `first`, so that names do not depend on what else the process
+// has built. `first` must be above the numbers of the anonymous symbols that the new ones may meet. Scopes nest;
+// outside of all the whole process counts.
+class AnonymousScope {
+ public:
+  explicit AnonymousScope(int64_t first);
+  ~AnonymousScope();
+  AnonymousScope(const AnonymousScope&) = delete;
+  AnonymousScope& operator=(const AnonymousScope&) = delete;
+
+ private:
+  friend class Dim;
+  int64_t next_;
+  AnonymousScope* outer_;
+};
+
+// The number of an anonymous symbol's name, 3 for "?3"; nullopt for other names.
+std::optional<int64_t> anonymous_number(std::string_view name);
+// True when an anonymous symbol occurs in the extent.
+bool is_anonymous(const Dim& dim);
 
 // Quotient rounded toward minus infinity. Errors: InvalidArgument for the constant divisor 0.
 Dim floordiv(const Dim& a, const Dim& b);

@@ -10,13 +10,6 @@
 namespace treadle {
 namespace {
 
-bool anonymous(const Dim& dim) {
-  for (const std::string& name : dim.symbols()) {
-    if (name.starts_with('?')) return true;
-  }
-  return false;
-}
-
 template <typename DimsAgree>
 bool same(const Type& a, const Type& b, DimsAgree dims_agree) {
   if (a == b) return true;
@@ -63,6 +56,42 @@ TupleType::TupleType(std::vector<Type> all) : TypeNode(TypeKind::Tuple), fields(
   if (depth > kMaxDepth) fail(ErrorCode::Limit, "tuples are nested deeper than {}", kMaxDepth);
 }
 
+std::vector<const TensorType*> flatten_tuple_type(const Type& type) {
+  std::vector<const TensorType*> leaves;
+  std::vector<Type> work = {type};
+  while (!work.empty()) {
+    const Type next = std::move(work.back());
+    work.pop_back();
+    if (const TupleType* tuple = as_tuple(next))
+      work.insert(work.end(), tuple->fields.rbegin(), tuple->fields.rend());
+    else
+      leaves.push_back(as_tensor(next));
+  }
+  return leaves;
+}
+
+int64_t leaf_offset(const TupleType& tuple, int index) {
+  size_t offset = 0;
+  for (int i = 0; i < index; ++i) offset += flatten_tuple_type(tuple.fields[i]).size();
+  return static_cast<int64_t>(offset);
+}
+
+void for_each_anonymous(const Type& type, const std::function<void(const std::string&)>& f) {
+  if (const TensorType* tensor = as_tensor(type)) {
+    for (const Dim& dim : tensor->shape) {
+      if (dim.is_const()) continue;
+      for (const std::string& name : dim.symbols()) {
+        if (name.starts_with('?')) f(name);
+      }
+    }
+  } else if (const TupleType* tuple = as_tuple(type)) {
+    for (const Type& field : tuple->fields) for_each_anonymous(field, f);
+  } else if (const FuncType* func = as_func(type)) {
+    for (const Type& param : func->params) for_each_anonymous(param, f);
+    for_each_anonymous(func->result, f);
+  }
+}
+
 bool is_complete(const Type& type) {
   if (!type) return false;
   if (const TupleType* tuple = as_tuple(type))
@@ -78,7 +107,7 @@ bool equal(const Type& a, const Type& b) {
 }
 
 bool compatible(const Type& a, const Type& b) {
-  return same(a, b, [](const Dim& x, const Dim& y) { return x == y || anonymous(x) || anonymous(y); });
+  return same(a, b, [](const Dim& x, const Dim& y) { return x == y || is_anonymous(x) || is_anonymous(y); });
 }
 
 uint64_t hash(const Type& type) {

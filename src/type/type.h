@@ -2,6 +2,7 @@
 // The types of values: tensors, tuples, functions, and the type variables of polymorphic functions.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -76,6 +77,14 @@ inline const FuncType* as_func(const Type& type) {
 inline const TypeVar* as_type_var(const Type& type) {
   return type && type->kind == TypeKind::Var ? static_cast<const TypeVar*>(type.get()) : nullptr;
 }
+
+// The leaves of a type in order, tuples flattened; null for a leaf that is no tensor or not known.
+std::vector<const TensorType*> flatten_tuple_type(const Type& type);
+// The number of leaves before the field `index`.
+int64_t leaf_offset(const TupleType& tuple, int index);
+
+// Calls f with the name of each anonymous symbol of the type, for each extent that it occurs in.
+void for_each_anonymous(const Type& type, const std::function<void(const std::string&)>& f);
 
 // True when the type and all its parts are known.
 bool is_complete(const Type& type);

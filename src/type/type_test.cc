@@ -23,6 +23,19 @@ TEST(TupleType, NestingHasALimit) {
   EXPECT_THROW(tuple_type({type}), Error);
 }
 
+TEST(TupleType, LeavesStandInOrder) {
+  const Type a = tensor_type({1}, dtype::float32_), b = tensor_type({2}, dtype::int8_), empty = tuple_type({});
+  const Type function = func_type({a}, b);
+  const Type type = tuple_type({empty, tuple_type({a, tuple_type({b, function})}), nullptr, a});
+  const std::vector<const TensorType*> leaves = {as_tensor(a), as_tensor(b), nullptr, nullptr, as_tensor(a)};
+  EXPECT_EQ(flatten_tuple_type(type), leaves);
+  EXPECT_EQ(flatten_tuple_type(a), std::vector<const TensorType*>{as_tensor(a)});
+  EXPECT_EQ(leaf_offset(*as_tuple(type), 0), 0);
+  EXPECT_EQ(leaf_offset(*as_tuple(type), 1), 0);
+  EXPECT_EQ(leaf_offset(*as_tuple(type), 2), 3);
+  EXPECT_EQ(leaf_offset(*as_tuple(type), 3), 4);
+}
+
 TEST(Dim, PowersHaveALimit) {
   Dim power = Dim::symbol("N");
   for (int i = 0; i < 10; ++i) power = power * power;  // 1024 factors

@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "codegen/codegen.h"
 
 LLD_HAS_DRIVER(elf)
@@ -202,10 +203,9 @@ Bytes link_shared(const std::vector<Bytes>& objects, const std::vector<std::stri
     if (result.retCode != 0)
       fail(ErrorCode::CodegenUnsupported, "linking failed: {}", errors.empty() ? output : errors);
   }
-  std::ifstream stream(folder.file("out.so"), std::ios::binary);
-  Bytes bytes((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+  const std::string bytes = read_file(folder.file("out.so"));
   if (bytes.empty()) fail(ErrorCode::Io, "the linker wrote nothing");
-  return bytes;
+  return Bytes(bytes.begin(), bytes.end());
 }
 
 }  // namespace treadle::codegen

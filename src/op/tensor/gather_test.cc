@@ -5,8 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <numeric>
-
 #include "op/op_test.h"
 #include "op/tensor/creation.h"
 #include "op/tensor/mask.h"
@@ -14,15 +12,10 @@
 namespace treadle::op {
 namespace {
 
+using test::counting;
 using test::numbers;
 using test::run;
 using testing::ElementsAre;
-
-ir::Expr counting(std::vector<int64_t> shape) {
-  std::vector<float> values(element_count(shape));
-  std::iota(values.begin(), values.end(), 0.0f);
-  return test::constant(values, std::move(shape));
-}
 
 TEST(Gather, TakeModes) {
   register_operators();

@@ -12,15 +12,10 @@
 namespace treadle::op {
 namespace {
 
+using test::counting;
 using test::numbers;
 using test::run;
 using testing::ElementsAre;
-
-ir::Expr counting(std::vector<int64_t> shape) {
-  std::vector<float> values(element_count(shape));
-  std::iota(values.begin(), values.end(), 0.0f);
-  return test::constant(values, std::move(shape));
-}
 
 std::vector<double> count_to(int64_t n) {
   std::vector<double> result(n);

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <limits>
-#include <numeric>
 
 #include "op/op_test.h"
 #include "op/tensor/join.h"
@@ -13,15 +12,10 @@
 namespace treadle::op {
 namespace {
 
+using test::counting;
 using test::numbers;
 using test::run;
 using testing::ElementsAre;
-
-ir::Expr counting(std::vector<int64_t> shape) {
-  std::vector<float> values(element_count(shape));
-  std::iota(values.begin(), values.end(), 0.0f);
-  return test::constant(values, std::move(shape));
-}
 
 // NumPy's rule, element by element: which positions of 0 … n-1 does begin:end:stride name?
 std::vector<double> named_positions(int64_t n, int64_t begin, int64_t end, int64_t stride) {

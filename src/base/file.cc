@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/file.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "base/error.h"
+
+namespace treadle {
+
+std::string read_file(const std::string& path) {
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "rbe"));
+  if (!file) fail(ErrorCode::Io, "cannot read {}: {}", path, std::strerror(errno));
+  std::string bytes;
+  char block[1 << 16];
+  while (const size_t got = std::fread(block, 1, sizeof block, file.get())) bytes.append(block, got);
+  if (std::ferror(file.get())) fail(ErrorCode::Io, "cannot read {}: {}", path, std::strerror(errno));
+  return bytes;
+}
+
+}  // namespace treadle

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -65,21 +66,26 @@ def _source(model: Model) -> str | bytes:
 
 def _build_options(target: str | None, opt_level: int, threads: int, cache: bool, disabled_passes: Iterable[str]) -> _treadle.BuildOptions:
     options = _treadle.BuildOptions()
+    opt_level, threads = operator.index(opt_level), operator.index(threads)
     if target is not None:
+        if not isinstance(target, str):
+            raise TypeError(f"target is a str such as 'llvm -mcpu=native', not {type(target).__name__}")
         options.target = target
+    if isinstance(disabled_passes, str):
+        raise ArgumentError(f"disabled_passes is a list of names, not the one text {disabled_passes!r}")
     if not 0 <= opt_level <= 4:
         raise ArgumentError(f"opt_level is {opt_level}, it must lie in 0 to 4")
     if threads < 0:
         raise ArgumentError(f"threads is {threads}, it must not be negative")
     options.opt_level = opt_level
     options.threads = threads
-    options.cache = cache
+    options.cache = bool(cache)
     options.disabled_passes = set(disabled_passes)
     return options
 
 
 def _shapes(input_shapes: InputShapes | None) -> dict[str, list[int | str]]:
-    return {name: [extent if isinstance(extent, str) else int(extent) for extent in shape] for name, shape in (input_shapes or {}).items()}
+    return {name: [extent if isinstance(extent, str) else operator.index(extent) for extent in shape] for name, shape in (input_shapes or {}).items()}
 
 
 def _node_args(infos: list[tuple[str, str, list[int | str]]]) -> list[NodeArg]:

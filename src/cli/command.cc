@@ -32,7 +32,7 @@ int run_command(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error);
+    return app.exit(error) == 0 ? 0 : 2;  // 0: --help and --version
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "error TRD-LIM-001: out of memory\n");
     return 1;

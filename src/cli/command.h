@@ -14,7 +14,7 @@
 namespace treadle::cli {
 
 // Parses the arguments, runs the subcommand; gives the exit status: 0, 1 for an error (its text is on stderr) or what
-// `check` found, and CLI11's for wrong arguments.
+// `check` found, 2 for arguments that no subcommand takes.
 int run_command(int argc, char** argv);
 
 void add_run(CLI::App& app);

@@ -97,6 +97,12 @@ std::vector<Tensor> InputFlags::make(const Manifest& manifest) const {
     if (value < 0 || *end) fail(ErrorCode::InvalidArgument, "--symbol {} is not NAME=NUMBER", text);
     extents[text.substr(0, equals)] = value;
   }
+  for (const auto& [name, value] : extents) {
+    const std::vector<std::string> names = symbol_names(manifest);
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    throw Error(ErrorCode::InvalidArgument, fmt::format("the model has no symbol \"{}\"", name))
+        .help(names.empty() ? "its sizes are fixed" : "its symbols: " + nearest(name, names));
+  }
   std::vector<Tensor> tensors(manifest.inputs.size());
   for (const std::string& text : inputs) {
     size_t equals = text.find('=');

@@ -4,13 +4,14 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <sstream>
 
+#include "base/file.h"
 #include "cli/command.h"
+#include "cli/profile.h"
 #include "driver/model.h"
-#include "driver/peak.h"
 #include "runtime/session.h"
 
 namespace treadle::cli {
@@ -24,8 +25,7 @@ double milliseconds(Clock::duration duration) { return std::chrono::duration<dou
 std::string shape_text(const std::vector<int64_t>& shape) { return to_string(to_shape(shape)); }
 
 std::vector<std::string> read_lines(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) fail(ErrorCode::Io, "cannot read {}", path);
+  std::istringstream file(read_file(path));
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);) lines.push_back(line);
   return lines;
@@ -44,6 +44,11 @@ std::vector<int64_t> largest(const Tensor& tensor, int64_t row, int64_t width, i
   return order;
 }
 
+// Names of a model may be no UTF-8.
+void print_json(const Json& report) {
+  std::printf("%s\n", report.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+}
+
 struct RunFlags {
   std::string model;
   BuildFlags build;
@@ -51,6 +56,9 @@ struct RunFlags {
   std::string output, labels;
   int threads = 0, top = 0;
   bool profile = false, json = false;
+
+  // Labels alone ask for the largest values, too.
+  int shown() const { return top > 0 || labels.empty() ? top : 5; }
 };
 
 Json summary_of(const Tensor& tensor) {
@@ -71,32 +79,10 @@ void print_top(const RunFlags& flags, const Tensor& tensor, const std::vector<st
   const int64_t width = tensor.shape().empty() ? 1 : tensor.shape().back();
   const int64_t rows = width == 0 ? 0 : tensor.size() / width;
   for (int64_t row = 0; row < std::min<int64_t>(rows, 8); ++row) {
-    for (int64_t place : largest(tensor, row, width, flags.top)) {
+    for (int64_t place : largest(tensor, row, width, flags.shown())) {
       const std::string label = place < static_cast<int64_t>(labels.size()) ? labels[place] : fmt::format("{}", place);
       std::printf("  %10.6f  %s\n", tensor.at(row * width + place), label.c_str());
     }
-  }
-}
-
-// Peak floating-point rate is measured in the same run, since clocks change.
-void print_profile(const Manifest& manifest, const std::vector<KernelTime>& times, const std::vector<int64_t>& flops,
-                   int runs) {
-  double total = 0;
-  for (const KernelTime& time : times) total += static_cast<double>(time.nanoseconds);
-  const double peak = measure_peak_gflops();
-  std::vector<size_t> order(times.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return times[a].nanoseconds > times[b].nanoseconds; });
-  std::printf("\n%8s %6s %9s %6s  %s (peak of one core measured now: %.1f GFLOP/s)\n", "ms", "share", "GFLOP/s", "peak",
-              "kernel", peak);
-  for (size_t i : order) {
-    if (times[i].calls == 0) continue;
-    const double ns = static_cast<double>(times[i].nanoseconds) / runs;
-    const double rate = ns > 0 ? static_cast<double>(flops[i]) / ns : 0;
-    std::printf("%8.3f %5.1f%% %9.2f %5.1f%%  %s  %s\n", ns / 1e6,
-                100 * static_cast<double>(times[i].nanoseconds) / std::max(total, 1.0), rate, 100 * rate / peak,
-                manifest.kernels[i].name.c_str(), manifest.kernels[i].source.substr(0, 60).c_str());
   }
 }
 
@@ -145,9 +131,9 @@ void run(const RunFlags& flags) {
     for (size_t i = 0; i < outputs.size(); ++i) {
       Json output = summary_of(outputs[i]);
       output["name"] = manifest.outputs[i].name;
-      if (flags.top > 0 && outputs[i].size() > 0) {
+      if (flags.shown() > 0 && outputs[i].size() > 0) {
         for (int64_t place :
-             largest(outputs[i], 0, outputs[i].shape().empty() ? 1 : outputs[i].shape().back(), flags.top)) {
+             largest(outputs[i], 0, outputs[i].shape().empty() ? 1 : outputs[i].shape().back(), flags.shown())) {
           Json entry = {{"index", place}, {"value", outputs[i].at(place)}};
           if (place < static_cast<int64_t>(labels.size())) entry["label"] = labels[place];
           output["top"].push_back(entry);
@@ -155,8 +141,9 @@ void run(const RunFlags& flags) {
       }
       report["outputs"].push_back(output);
     }
-    std::printf("%s\n", report.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
-    return;
+    if (flags.profile)
+      report["profile"] = to_json(make_profile(manifest, times, session.kernel_flops(refs(inputs)), 1));
+    return print_json(report);
   }
   std::printf("ready in %.1f ms%s, ran in %.3f ms\n", compile_ms,
               artifact.report().from_cache ? " (from the cache)" : "", run_ms);
@@ -168,9 +155,9 @@ void run(const RunFlags& flags) {
       std::printf("  min %g  max %g  mean %g", summary["min"].get<double>(), summary["max"].get<double>(),
                   summary["mean"].get<double>());
     std::printf("\n");
-    if (flags.top > 0) print_top(flags, outputs[i], labels);
+    if (flags.shown() > 0) print_top(flags, outputs[i], labels);
   }
-  if (flags.profile) print_profile(manifest, times, session.kernel_flops(refs(inputs)), 1);
+  if (flags.profile) print_profile(make_profile(manifest, times, session.kernel_flops(refs(inputs)), 1));
 }
 
 struct BenchFlags {
@@ -203,19 +190,14 @@ void bench(const BenchFlags& flags) {
   const double total_flops = std::accumulate(flops.begin(), flops.end(), 0.0);
   const double median = runs[runs.size() / 2];
   if (flags.run.json) {
-    std::printf("%s\n", Json({{"model", flags.run.model},
-                              {"compile_ms", compile_ms},
-                              {"min_ms", runs.front()},
-                              {"median_ms", median},
-                              {"runs", runs.size()},
-                              {"gflops", total_flops / median / 1e6}})
-                            .dump(2)
-                            .c_str());
-    return;
+    Json report = {{"model", flags.run.model}, {"compile_ms", compile_ms}, {"min_ms", runs.front()},
+                   {"median_ms", median},      {"runs", runs.size()},      {"gflops", total_flops / median / 1e6}};
+    if (flags.run.profile) report["profile"] = to_json(make_profile(session.manifest(), times, flops, flags.repeat));
+    return print_json(report);
   }
   std::printf("ready in %.1f ms; %zu runs: min %.3f ms, median %.3f ms, %.2f GFLOP/s\n", compile_ms, runs.size(),
               runs.front(), median, total_flops / median / 1e6);
-  if (flags.run.profile) print_profile(session.manifest(), times, flops, flags.repeat);
+  if (flags.run.profile) print_profile(make_profile(session.manifest(), times, flops, flags.repeat));
 }
 
 void add_common(CLI::App& command, RunFlags& flags) {
@@ -239,7 +221,8 @@ void add_run(CLI::App& app) {
   auto flags = std::make_shared<RunFlags>();
   add_common(*command, *flags);
   command->add_option("-o,--output", flags->output, "an .npz for the outputs");
-  command->add_option("--top", flags->top, "print the N largest values of each output")->check(CLI::NonNegativeNumber);
+  command->add_option("--top", flags->top, "print the N largest values of each output (5 with --labels)")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--labels", flags->labels, "a text file: line i names class i");
   command->callback([flags] { run(*flags); });
 }

@@ -33,8 +33,8 @@ struct Source {
 
 // Errors: Parse.
 std::map<std::string, Shape> to_shapes(const InputShapes& shapes);
-// The module, with the symbols of `dimensions` fixed. Errors: those of import_model; InvalidArgument for an unknown
-// symbol.
+// The module, with the symbols of `dimensions` fixed; names that are no symbol of the model have no effect. Errors:
+// those of import_model.
 ir::Module import_source(const Source& source, const std::map<std::string, Shape>& shapes,
                          const std::map<std::string, int64_t>& dimensions);
 

@@ -49,9 +49,23 @@ struct FileVersion {
   bool operator==(const FileVersion&) const = default;
 };
 
+#if defined(__x86_64__)
+constexpr uint16_t kThisMachine = EM_X86_64;
+#elif defined(__aarch64__)
+constexpr uint16_t kThisMachine = EM_AARCH64;
+#else
+constexpr uint16_t kThisMachine = EM_NONE;
+#endif
+
+std::string machine_name(uint16_t machine) {
+  if (machine == EM_X86_64) return "x86-64";
+  if (machine == EM_AARCH64) return "AArch64";
+  return fmt::format("another processor (ELF machine {})", machine);
+}
+
 // Refuses a file that is shorter than its program headers say: the loader would map pages that do not exist and be
-// killed when it touches them. Errors: ArtifactInvalid, Io.
-void check_complete(const std::string& path, off_t size) {
+// killed when it touches them; and code for another processor. Errors: ArtifactInvalid, Io.
+void check_file(const std::string& path, off_t size) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) fail(ErrorCode::Io, "cannot open \"{}\": {}", path, std::strerror(errno));
   Elf64_Ehdr header{};
@@ -69,6 +83,10 @@ void check_complete(const std::string& path, off_t size) {
              uint64_t{header.e_shnum} * header.e_shentsize <= static_cast<uint64_t>(size) - header.e_shoff;
   ::close(file);
   if (!complete) fail(ErrorCode::ArtifactInvalid, "\"{}\" is no shared object, or a part of one", path);
+  if (kThisMachine != EM_NONE && header.e_machine != kThisMachine) {
+    fail(ErrorCode::ArtifactInvalid, "\"{}\" is code for {}, and this machine is {}", path,
+         machine_name(header.e_machine), machine_name(kThisMachine));
+  }
 }
 
 // Opens a shared object. The system's loader goes by the name: while a model is loaded, it gives that one again even
@@ -87,7 +105,7 @@ void* open_library(const std::string& path) {
     fail(ErrorCode::ArtifactInvalid,
          "\"{}\" has changed since it was loaded; release the old model first, or give the new one another name", path);
   }
-  check_complete(path, status.st_size);
+  check_file(path, status.st_size);
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char* reason = ::dlerror();

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <thread>
@@ -239,6 +240,7 @@ int default_threads() {
     char* end = nullptr;
     const long count = std::strtol(text, &end, 10);
     if (end != text && *end == '\0' && count > 0) return static_cast<int>(std::min<long>(count, kMaxThreads));
+    std::fprintf(stderr, "treadle: TREADLE_NUM_THREADS=%s is no number of threads and has no effect\n", text);
   }
   return std::min(usable_cpus(), kMaxThreads);
 }

@@ -72,11 +72,8 @@ class Simplifier {
   Stmt run(const Store* s) {
     std::vector<Expr> indices;
     for (const Expr& index : s->indices) indices.push_back(expr(index));
-    return store(buffer(s->buffer), std::move(indices), expr(s->value));
+    return store(s->buffer, std::move(indices), expr(s->value));
   }
-
-  // Allocated buffers keep their identity: extents are simplified where they are made.
-  const Buffer& buffer(const Buffer& b) const { return b; }
 
   Stmt run(const For* s) {
     const Expr min = expr(s->min), extent = expr(s->extent);

@@ -29,10 +29,19 @@ def test_arm(tmp_path, options, kind, start):
         assert b"fmla\t" in data  # vectors of NEON
 
 
+@pytest.mark.parametrize("options", ["-keys=cpu -mcpu=x86-64-v3", "--mcpu=x86-64-v3", "-mcpu x86-64-v3 -num-cores=4", "-device=x -model=y -mattr -avx512f -mcpu x86-64-v3"])
+def test_spellings_of_tvm(tmp_path, options):
+    expected, got = tmp_path / "expected.s", tmp_path / "got.s"
+    for path, target in [(expected, "-mcpu=x86-64-v3"), (got, options)]:
+        done = treadle("compile", DIGITS, "-o", path, "--emit", "asm", "--target", "llvm " + target)
+        assert done.returncode == 0, done.stderr
+    assert got.read_bytes() == expected.read_bytes()
+
+
 def test_foreign_code_is_not_run(tmp_path):
     assert treadle("compile", DIGITS, "-o", tmp_path / "arm.so", "--target", "llvm -mtriple=aarch64-linux-gnu").returncode == 0
     done = treadle("run", tmp_path / "arm.so")
-    assert done.returncode == 1 and "TRD-ART-001" in done.stderr
+    assert done.returncode == 1 and "TRD-ART-001" in done.stderr and "AArch64" in done.stderr
     done = treadle("run", DIGITS, "--no-cache", "--target", "llvm -mtriple=aarch64-linux-gnu")
     assert done.returncode == 1 and "TRD-CG-001" in done.stderr
 
@@ -50,7 +59,7 @@ def test_missing_extensions(tmp_path, cpu, feature):
 
 
 @pytest.mark.parametrize("options", ["-mtriple=x86_64-pc-windows-msvc", "-mtriple=x86_64-apple-darwin", "-mtriple=x86_64-linux-gnux32", "-mtriple=aarch64_be-linux-gnu",
-                                     "-mcpu=i386", "-mattr=-64bit", "-mattr=-sse2", "-mattr=-sse", "-mattr=+soft-float", "-mcpu=nothing"])
+                                     "-mcpu=i386", "-mattr=-64bit", "-mattr=-sse2", "-mattr=-sse", "-mattr=+soft-float", "-mcpu=nothing", "-mcpu", "-mcpu -mattr=+avx", "-keys=", "-libs=mkl"])
 def test_unusable_targets(tmp_path, options):
     done = treadle("compile", DIGITS, "-o", tmp_path / "x.so", "--target", "llvm " + options)
     assert done.returncode == 1 and "TRD-TGT-001" in done.stderr

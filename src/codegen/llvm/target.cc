@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "base/error.h"
@@ -106,9 +107,50 @@ void derive(Target& target) {
   }
 }
 
-const std::vector<std::string>& option_names() {
-  static const std::vector<std::string> names{"-mcpu", "-mtriple", "-mattr"};
-  return names;
+// What a target text says.
+struct TargetText {
+  std::string cpu, triple, attributes;
+};
+
+// "llvm -mcpu=znver3", in every spelling that TVM takes: "-mcpu=znver3", "-mcpu znver3", "--mcpu=znver3". Errors:
+// TargetUnknown.
+TargetText read_text(const std::string& text) {
+  std::stringstream stream(text);
+  std::string kind;
+  stream >> kind;
+  if (kind != "llvm") {
+    Error error(ErrorCode::TargetUnknown,
+                kind.empty() ? "the target is empty" : fmt::format("unknown target kind \"{}\"", kind));
+    throw error.help("the kind is \"llvm\", as in \"llvm -mcpu=native\"");
+  }
+  TargetText result;
+  // The last four tell TVM which of its schedules and tuning records to look for; they do not change what code may be
+  // generated.
+  std::string other;
+  const std::map<std::string, std::string*> options = {
+      {"-mcpu", &result.cpu}, {"-mtriple", &result.triple}, {"-mattr", &result.attributes}, {"-keys", &other},
+      {"-device", &other},    {"-model", &other},           {"-num-cores", &other}};
+  for (std::string option; stream >> option;) {
+    const size_t equals = option.find('=');
+    std::string name = option.substr(0, equals);
+    if (name.starts_with("--")) name.erase(0, 1);
+    const auto found = options.find(name);
+    if (found == options.end()) {
+      std::vector<std::string> names;
+      for (const auto& entry : options) names.push_back(entry.first);
+      Error error(ErrorCode::TargetUnknown, fmt::format("unknown option \"{}\" in target \"{}\"", name, text));
+      throw error.help("near: " + nearest(name, names));
+    }
+    std::string value;
+    if (equals != std::string::npos)
+      value = option.substr(equals + 1);
+    else
+      stream >> value;
+    if (name != "-mattr" && value.starts_with('-')) value.clear();  // the next option
+    if (value.empty()) fail(ErrorCode::TargetUnknown, "option {} has no value in target \"{}\"", name, text);
+    *found->second = value;
+  }
+  return result;
 }
 
 // "+avx2,-fma" to its parts; a part without a sign is an error.
@@ -139,26 +181,7 @@ void set_native(Target& target, const std::vector<std::string>& extra) {
 
 Target parse_target(const std::string& text) {
   initialize_llvm();
-  std::stringstream stream(text);
-  std::string kind;
-  stream >> kind;
-  if (kind != "llvm") {
-    Error error(ErrorCode::TargetUnknown,
-                kind.empty() ? "the target is empty" : fmt::format("unknown target kind \"{}\"", kind));
-    throw error.help("the kind is \"llvm\", as in \"llvm -mcpu=native\"");
-  }
-  std::string cpu, triple, attributes;
-  for (std::string option; stream >> option;) {
-    const size_t equals = option.find('=');
-    const std::string name = option.substr(0, equals);
-    if (std::find(option_names().begin(), option_names().end(), name) == option_names().end()) {
-      Error error(ErrorCode::TargetUnknown, fmt::format("unknown option \"{}\" in target \"{}\"", name, text));
-      throw error.help("near: " + nearest(name, option_names()));
-    }
-    const std::string value = equals == std::string::npos ? "" : option.substr(equals + 1);
-    if (value.empty()) fail(ErrorCode::TargetUnknown, "option {} has no value in target \"{}\"", name, text);
-    (name == "-mcpu" ? cpu : name == "-mtriple" ? triple : attributes) = value;
-  }
+  const auto [cpu, triple, attributes] = read_text(text);
   Target target;
   const std::string host = llvm::sys::getProcessTriple();
   target.triple = triple.empty() ? host : llvm::Triple::normalize(triple);

@@ -2,6 +2,7 @@
 #include "runtime/run_state.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 
@@ -74,30 +75,58 @@ int32_t RunState::parallel_for(TreadleContext* context, TreadleParallelBody body
   return thread_pool::parallel_for(extent, static_cast<int>(context->num_threads), run, &loop);
 }
 
-// The smallest free block that is at most twice too large, else a new one.
+bool RunState::add_block(size_t bytes) {
+  void* data = std::aligned_alloc(kAlignment, bytes);
+  if (!data) return false;
+  try {
+    blocks_.push_back({data, bytes, false, true, {}});
+  } catch (...) {
+    std::free(data);
+    return false;
+  }
+  return true;
+}
+
+// The smallest free one that is at most twice too large.
+RunState::Block* RunState::serial_block(size_t bytes) {
+  Block* best = nullptr;
+  for (Block& block : blocks_) {
+    if (block.bytes == bytes) block.used = true;
+    if (block.in_use || block.bytes < bytes || block.bytes > 2 * bytes) continue;
+    if (!best || block.bytes < best->bytes) best = &block;
+  }
+  return best ? best : add_block(bytes) ? &blocks_.back() : nullptr;
+}
+
+// Which threads take part in a loop, and which share of it they do, differs from run to run. The first that asks for a
+// size makes blocks for all of them, so that later runs of a model of fixed shapes find what they need.
+RunState::Block* RunState::loop_block(size_t bytes) {
+  bytes = std::bit_ceil(bytes);  // few sizes, so that kernels share their blocks
+  size_t made = 0, held = 0;
+  for (Block& block : blocks_) {
+    if (block.bytes != bytes) continue;
+    block.used = true;
+    ++made;
+    if (block.in_use && block.holder == std::this_thread::get_id()) ++held;
+  }
+  const size_t wanted = context_.num_threads * (held + 1);
+  while (made < wanted && add_block(bytes)) ++made;
+  for (Block& block : blocks_) {
+    if (block.bytes == bytes && !block.in_use) return &block;
+  }
+  return nullptr;
+}
+
 void* RunState::allocate(TreadleContext* context, int64_t bytes) noexcept {
   if (bytes < 0 || bytes > std::min(memory_limit(), INT64_MAX / 4)) return nullptr;
   const size_t size = (static_cast<size_t>(bytes) + kAlignment) / kAlignment * kAlignment;
   RunState& state = of(context);
   std::lock_guard lock(state.mutex_);
-  Block* best = nullptr;
-  for (Block& block : state.blocks_) {
-    if (block.in_use || block.bytes < size || block.bytes > 2 * size) continue;
-    if (!best || block.bytes < best->bytes) best = &block;
-  }
-  if (best) {
-    best->in_use = best->used = true;
-    return best->data;
-  }
-  void* data = std::aligned_alloc(kAlignment, size);
-  if (!data) return nullptr;
-  try {
-    state.blocks_.push_back({data, size, true, true});
-  } catch (...) {
-    std::free(data);
-    return nullptr;
-  }
-  return data;
+  Block* block = thread_pool::inside_loop() ? state.loop_block(size) : state.serial_block(size);
+  if (!block) return nullptr;
+  block->in_use = block->used = true;
+  block->holder = std::this_thread::get_id();
+  return block->data;
 }
 
 void RunState::release(TreadleContext* context, void* memory) noexcept {

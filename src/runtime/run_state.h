@@ -6,6 +6,7 @@
 #include <chrono>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "runtime/tensor.h"
@@ -28,7 +29,7 @@ class RunState {
 
   // Prepares a run. `profile`: null, or one entry per kernel, to which times are added; must outlive the run.
   void begin(int max_threads, std::vector<KernelTime>* profile);
-  // Takes back what the run did not release; memory that it did not use is freed.
+  // Takes back what the run did not release; memory of sizes that it did not ask for is freed.
   void end();
 
   // 64-byte aligned; contents undefined; grows when needed. Null for 0. Errors: Limit.
@@ -47,7 +48,8 @@ class RunState {
   struct Block {
     void* data;
     size_t bytes;
-    bool in_use, used;  // used: in this run
+    bool in_use, used;       // used: in this run, or another of its size was
+    std::thread::id holder;  // that asked for it last
   };
 
   static RunState& of(TreadleContext* context) { return *static_cast<RunState*>(context->owner); }
@@ -60,6 +62,10 @@ class RunState {
   static int32_t reserve(TreadleContext* context, void** slot, int64_t bytes, int32_t keep) noexcept;
   static int32_t give_output(TreadleContext* context, int32_t output, const TreadleTensorRef* value) noexcept;
   Tensor take(const TreadleTensorRef& value);
+  // A free block, made when there is none; null when memory is short. mutex_ is held.
+  Block* serial_block(size_t bytes);
+  Block* loop_block(size_t bytes);
+  bool add_block(size_t bytes);
 
   TreadleContext context_{};
   Tensor arena_;

@@ -41,7 +41,7 @@ struct alignas(64) Range {
   static uint64_t count(uint64_t range) { return end(range) - first(range); }
 };
 
-thread_local bool inside_loop = false;
+thread_local bool in_loop = false;
 
 class Pool {
  public:
@@ -152,9 +152,9 @@ int32_t Pool::run(int64_t extent, int participants, Body body, void* closure) {
     wake_.notify_all();
   }
 
-  inside_loop = true;
+  in_loop = true;
   take_chunks(0);
-  inside_loop = false;
+  in_loop = false;
 
   gate_.fetch_and(~kOpen, std::memory_order_acq_rel);
   for (int spins = 0; inside(gate_.load(std::memory_order_acquire)) != 0; ++spins) {
@@ -193,7 +193,7 @@ uint64_t Pool::wait_for_loop(uint64_t seen) {
 }
 
 void Pool::worker() {
-  inside_loop = true;  // a loop inside a body runs serially
+  in_loop = true;  // a loop inside a body runs serially
   for (uint64_t seen = 0;;) {
     seen = wait_for_loop(seen);
     if (!enter()) continue;
@@ -255,6 +255,8 @@ int32_t run_serially(int64_t extent, Body body, void* closure) {
 
 }  // namespace
 
+bool inside_loop() noexcept { return in_loop; }
+
 int num_threads() noexcept {
   if (const int chosen = chosen_threads.load(std::memory_order_relaxed); chosen > 0) return chosen;
   static const int standard = default_threads();
@@ -269,7 +271,7 @@ int32_t parallel_for(int64_t extent, int max_threads, Body body, void* closure) 
   if (extent <= 0) return 0;
   int participants = max_threads > 0 ? std::min(max_threads, num_threads()) : num_threads();
   participants = static_cast<int>(std::min<int64_t>(participants, extent));
-  if (participants <= 1 || inside_loop) return run_serially(extent, body, closure);
+  if (participants <= 1 || in_loop) return run_serially(extent, body, closure);
   Pool* pool = nullptr;
   try {
     pool = get_pool();

@@ -20,6 +20,9 @@ inline constexpr int32_t kBodyThrew = -1;
 // wants them, spin for kSpinMicroseconds when a loop is done, then sleep.
 int32_t parallel_for(int64_t extent, int max_threads, Body body, void* closure) noexcept;
 
+// True while this thread runs iterations of a loop beside other threads.
+bool inside_loop() noexcept;
+
 inline constexpr int kSpinMicroseconds = 50;
 inline constexpr int kMaxThreads = 512;
 

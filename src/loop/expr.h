@@ -45,7 +45,7 @@ enum class BinaryOp {
   Mul,
   Div,       // floats: quotient; integers: truncated toward zero
   FloorDiv,  // rounded toward minus infinity
-  FloorMod,  // a - b*FloorDiv(a, b): sign of b; floats: a - b*floor(a/b)
+  FloorMod,  // a - b*FloorDiv(a, b): sign of b; floats: the remainder is exact, as C fmod
   TruncMod,  // sign of a; floats: C fmod
   Min,
   Max,

@@ -63,7 +63,10 @@ A float_arithmetic(A a, A b) {
   if constexpr (op == BinaryOp::Mul) return a * b;
   if constexpr (op == BinaryOp::Div) return a / b;
   if constexpr (op == BinaryOp::FloorDiv) return std::floor(a / b);
-  if constexpr (op == BinaryOp::FloorMod) return a - b * std::floor(a / b);
+  if constexpr (op == BinaryOp::FloorMod) {
+    const A rest = std::fmod(a, b);
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+  }
   if constexpr (op == BinaryOp::TruncMod) return std::fmod(a, b);
   if constexpr (op == BinaryOp::Min) return a != a ? a : b != b ? b : a < b ? a : b;
   return a != a ? a : b != b ? b : a > b ? a : b;

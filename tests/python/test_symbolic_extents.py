@@ -128,3 +128,28 @@ def test_reading_from_an_empty_axis(op, others, constants, attributes, level):
     assert engine.run(None, feed)[0].size > 0
     with pytest.raises(treadle.Error, match="TRD-RUN"):
         engine.run(None, {**feed, "x": values(2, 0)})
+
+
+@pytest.mark.parametrize("level", [0, 3])
+def test_split_into_equal_parts(level):
+    nodes = [helper.make_node("Split", ["a"], ["p", "q", "r"], axis=1), helper.make_node("Concat", ["r", "p", "q"], ["y"], axis=0)]
+    engine = session(nodes, {"a": ["N", "L"]}, opt_level=level, cache=False)
+    for length in [0, 3, 4, 5, 9]:
+        check(engine, {"a": values(2, length)}, lambda a: np.concatenate(np.split(a, 3, axis=1)[2:] + np.split(a, 3, axis=1)[:2]))
+
+
+# Twice an extent divides by two, whatever name a kernel gives it.
+@pytest.mark.parametrize("level", [0, 3])
+def test_split_of_a_multiple(level):
+    nodes = [helper.make_node("Concat", ["a", "a"], ["c"], axis=1), helper.make_node("Split", ["c"], ["p", "q"], axis=1), helper.make_node("Mul", ["p", "q"], ["y"])]
+    engine = session(nodes, {"a": ["N", "L"]}, opt_level=level, cache=False)
+    for length in [0, 1, 5]:
+        check(engine, {"a": values(3, length)}, lambda a: a * a)
+
+
+@pytest.mark.parametrize("level", [0, 3])
+def test_split_into_parts_of_given_sizes(level):
+    nodes = [helper.make_node("Split", ["a", "sizes"], ["p", "q"], axis=0), helper.make_node("MatMul", ["p", "q"], ["y"])]
+    engine = session(nodes, {"a": ["N", 3]}, {"sizes": np.array([2, 3], np.int64)}, opt_level=level, cache=False)
+    for rows in [0, 1, 4, 5, 6]:
+        check(engine, {"a": values(rows, 3)}, lambda a: a[:2] @ a[2:])

@@ -123,8 +123,12 @@ Value* Arith::float_binary(BinaryOp op, Value* a, Value* b) {
       return intrinsic(loop::Intrinsic::Floor,
                        a->getType()->getScalarType()->isDoubleTy() ? dtype::float64_ : dtype::float32_,
                        {b_.CreateFDiv(a, b)});
-    case BinaryOp::FloorMod:
-      return b_.CreateFSub(a, b_.CreateFMul(b, float_binary(BinaryOp::FloorDiv, a, b)));
+    case BinaryOp::FloorMod: {
+      Value* rest = float_remainder(a, b);
+      Value* zero = llvm::Constant::getNullValue(rest->getType());
+      Value* other_sign = b_.CreateXor(b_.CreateFCmpOLT(rest, zero), b_.CreateFCmpOLT(b, zero));
+      return b_.CreateSelect(b_.CreateAnd(b_.CreateFCmpONE(rest, zero), other_sign), b_.CreateFAdd(rest, b), rest);
+    }
     case BinaryOp::TruncMod:
       return float_remainder(a, b);
     case BinaryOp::Min:

@@ -184,13 +184,12 @@ void FunctionEmitter::emit_store(const loop::Store& store) {
   const llvm::Align align(buffer->dtype.bytes());
   const auto place = [&](Value* offset) { return b_.CreateInBoundsGEP(element, base, offset); };
   const auto* constant = llvm::dyn_cast_or_null<llvm::ConstantInt>(index.stride);
-  if (lanes == 1) {
+  const bool one_after_another = index.vector == nullptr && constant != nullptr && constant->isOne();
+  if (lanes == 1 || one_after_another) {
     b_.CreateAlignedStore(value, place(index.base), align);
   } else if (index.vector == nullptr && index.stride == nullptr) {
     // All lanes to one place: as in a loop, the last one stays.
     b_.CreateAlignedStore(b_.CreateExtractElement(value, static_cast<uint64_t>(lanes - 1)), place(index.base), align);
-  } else if (index.vector == nullptr && constant != nullptr && constant->isOne()) {
-    b_.CreateAlignedStore(value, place(index.base), align);
   } else if (index.vector == nullptr && constant != nullptr && constant->isMinusOne()) {
     Value* last = b_.CreateNSWSub(index.base, b_.getInt64(static_cast<uint64_t>(lanes - 1)));
     b_.CreateAlignedStore(b_.CreateVectorReverse(value), place(last), align);

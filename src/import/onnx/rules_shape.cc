@@ -78,7 +78,13 @@ Exprs concat_rule(Node& node) {
   return {node.call("concatenate", {ir::tuple(std::move(inputs))}, {{"axis", axis}})};
 }
 
-// Cuts an axis of this extent into parts of these sizes.
+Exprs fields_of(Node& node, const Expr& tuple, size_t count) {
+  Exprs fields;
+  for (size_t i = 0; i < count; ++i) fields.push_back(ir::tuple_get(tuple, static_cast<int>(i), node.span()));
+  return fields;
+}
+
+// Cuts an axis into parts of these sizes.
 Exprs split_into(Node& node, int64_t axis, const ir::Ints& sizes) {
   ir::Ints positions;
   int64_t at = 0;
@@ -91,17 +97,20 @@ Exprs split_into(Node& node, int64_t axis, const ir::Ints& sizes) {
   }
   if (extent.is_const() && extent.value() != at)
     node.malformed(fmt::format("the parts have {} elements together, the axis {}", at, extent.value()));
-  if (!extent.is_const()) node.unsupported(fmt::format("the axis has the symbolic extent {}", to_string(extent)));
-  if (sizes.size() == 1) return {node.input(0)};
   positions.pop_back();
-  const Expr parts = op::split(node.input(0), positions, axis);
-  Exprs result;
-  for (size_t i = 0; i < sizes.size(); ++i) result.push_back(ir::tuple_get(parts, static_cast<int>(i), node.span()));
-  return result;
+  Exprs parts = sizes.size() == 1 ? Exprs{node.input(0)}
+                                  : fields_of(node, op::split(node.input(0), positions, axis), sizes.size());
+  if (!extent.is_const()) {
+    // The last part has what is behind the others; that it is as much as it should be is checked when the model runs.
+    Shape shape = parts.back().tensor_type().shape;
+    shape[static_cast<size_t>(axis)] = sizes.back();
+    parts.back() = op::reshape_to(parts.back(), shape);
+  }
+  return parts;
 }
 
 // Without sizes: as many parts as outputs (or num_outputs) of ceil(extent / count) elements, the last with what
-// remains.
+// remains. A symbolic extent is cut into equal parts, and one that does not divide is refused when the model runs.
 Exprs split_rule(Node& node) {
   const int64_t axis = axis_of(node, node.i("axis", 0), node.rank(0));
   std::optional<ir::Ints> sizes;
@@ -124,7 +133,7 @@ Exprs split_rule(Node& node) {
   const Dim& extent = node.shape(0)[static_cast<size_t>(axis)];
   if (count == 1) return {node.input(0)};
   if (count < 1) node.malformed("the node has no output");
-  if (!extent.is_const()) node.unsupported(fmt::format("the axis has the symbolic extent {}", to_string(extent)));
+  if (!extent.is_const()) return fields_of(node, op::split(node.input(0), count, axis), static_cast<size_t>(count));
   if (node.opset() < 18 && extent.value() % count != 0)
     node.malformed(fmt::format("{} elements do not divide into {} equal parts", extent.value(), count));
   const int64_t part = (extent.value() + count - 1) / count;

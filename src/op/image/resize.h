@@ -48,7 +48,7 @@ struct ResizeAttrs : ir::AttrsOf<ResizeAttrs> {
                  "tf_crop_and_resize", "half_pixel_symmetric"});
     field(&ResizeAttrs::rounding_method, "rounding_method", "round",
           "of nearest_neighbor; halves: round and round_prefer_ceil up, round_prefer_floor down; empty: round for "
-          "align_corners, else floor")
+          "align_corners, else floor; the default is the text's, that of Relay's Python functions is empty")
         .one_of({"", "round", "round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
     field(&ResizeAttrs::cubic_alpha, "cubic_alpha", -0.5, "coefficient of the cubic weights");
     field(&ResizeAttrs::cubic_exclude, "cubic_exclude", 0,

@@ -75,7 +75,8 @@ struct LrnAttrs : ir::AttrsOf<LrnAttrs> {
     field(&LrnAttrs::size, "size", 5, "number of channels in the window").at_least(1);
     field(&LrnAttrs::axis, "axis", 1, "axis of the channels");
     field(&LrnAttrs::bias, "bias", 2.0, "added to the scaled sum");
-    field(&LrnAttrs::alpha, "alpha", 1e-4, "factor of the mean of squares");
+    field(&LrnAttrs::alpha, "alpha", 1e-4,
+          "factor of the mean of squares; the default is the text's, that of Relay's Python function is 1e-5");
     field(&LrnAttrs::beta, "beta", 0.75, "exponent");
   }
 };

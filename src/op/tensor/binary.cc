@@ -83,12 +83,12 @@ void register_arithmetic(ir::OpRegistry& registry) {
   add_binary(registry, "floor_divide", number, "Quotient rounded toward minus infinity.", "y = floor(a / b)",
              floored_quotient);
   add_binary(registry, "trunc_divide", number, "Quotient rounded toward zero.", "y = trunc(a / b)", truncated_quotient);
-  add_binary(registry, "floor_mod", number, "Remainder with the sign of the divisor.", "y = a - b * floor(a / b)",
-             plain(BinaryOp::FloorMod));
-  add_binary(registry, "trunc_mod", number, "Remainder with the sign of the dividend.", "y = a - b * trunc(a / b)",
-             plain(BinaryOp::TruncMod));
-  add_binary(registry, "mod", number, "Remainder with the sign of the dividend.", "y = a - b * trunc(a / b)",
-             plain(BinaryOp::TruncMod));
+  add_binary(registry, "floor_mod", number, "Remainder with the sign of the divisor, of floats exact.",
+             "y = a - b * floor(a / b)", plain(BinaryOp::FloorMod));
+  add_binary(registry, "trunc_mod", number, "Remainder with the sign of the dividend, of floats exact.",
+             "y = a - b * trunc(a / b)", plain(BinaryOp::TruncMod));
+  add_binary(registry, "mod", number, "Remainder with the sign of the dividend, of floats exact.",
+             "y = a - b * trunc(a / b)", plain(BinaryOp::TruncMod));
   add_binary(registry, "power", number, "Power.", "y = a^b", power_of).mixed_precision(ir::MixedPrecision::Never);
   add_binary(registry, "maximum", Accepts::Any, "The larger; NaN when either is.", "y = max(a, b)",
              plain(BinaryOp::Max), ir::kCommutative);

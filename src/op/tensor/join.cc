@@ -137,10 +137,10 @@ std::vector<Dim> split_points(const SplitAttrs& attrs, const Dim& extent) {
     if (*sections <= 0) fail(ErrorCode::TypeAttribute, "indices_or_sections is {}", *sections);
     if (*sections > 65536)
       fail(ErrorCode::Limit, "indices_or_sections is {}, at most 65536 parts can be made", *sections);
-    const std::optional<Dim> part = exact_divide(extent, *sections);
-    if (!part)
+    if (!assume_divides(*sections, extent))
       fail(ErrorCode::TypeMismatch, "extent {} cannot be cut into {} equal parts", to_string(extent), *sections);
-    for (int64_t i = 1; i <= *sections; ++i) points.push_back(*part * Dim(i));
+    const Dim part = floordiv(extent, *sections);
+    for (int64_t i = 1; i <= *sections; ++i) points.push_back(part * Dim(i));
     return points;
   }
   for (int64_t index : std::get<ir::Ints>(attrs.indices_or_sections)) {
@@ -171,18 +171,16 @@ void split_relation(ir::Relation& relation) {
 }
 
 std::vector<loop::Tensor> split_compute(const ir::Call& call, const std::vector<loop::Tensor>& inputs) {
-  const auto& attrs = attrs_of<SplitAttrs>(call);
-  const TensorType* x = input_types(call)[0];
-  const int64_t axis = normalise_axis(attrs.axis, x->shape.size());
-  const std::vector<Dim> points = split_points(attrs, x->shape[axis]);
-  const std::vector<const TensorType*> types = output_types(call);
+  const int64_t axis = normalise_axis(attrs_of<SplitAttrs>(call).axis, inputs[0].rank());
   std::vector<loop::Tensor> outputs;
-  for (size_t i = 0; i < types.size(); ++i) {
-    outputs.push_back(loop::compute("split", loop::to_exprs(types[i]->shape), [&](const std::vector<loop::Var>& axes) {
+  Dim begin = 0;
+  for (const TensorType* type : output_types(call)) {
+    outputs.push_back(loop::compute("split", loop::to_exprs(type->shape), [&](const std::vector<loop::Var>& axes) {
       Indices index = to_indices(axes);
-      index[axis] = index[axis] + loop::to_expr(points[i]);
+      index[axis] = index[axis] + loop::to_expr(begin);
       return inputs[0](index);
     }));
+    begin = begin + type->shape[axis];
   }
   return outputs;
 }

@@ -173,7 +173,7 @@ AttrValue to_value(const T& member) {
 struct SchemaBuilder {
   AttrSchema schema;
   template <typename A, typename T, typename D>
-  FieldInfo& operator()(T A::*, const char* name, D default_value, const char* doc) {
+  FieldInfo& operator()(T A::*, const char* name, const D& default_value, const char* doc) {
     using Storage = FieldStorage<T>;
     FieldInfo info;
     info.name = name;
@@ -196,7 +196,7 @@ struct GetField {
   AttrValue value;
   FieldInfo ignored;
   template <typename A, typename T, typename D>
-  FieldInfo& operator()(T A::* member, const char*, D, const char*) {
+  FieldInfo& operator()(T A::* member, const char*, const D&, const char*) {
     if (index++ == wanted) value = to_value(static_cast<const A*>(attrs)->*member);
     return ignored;
   }
@@ -208,7 +208,7 @@ struct SetFields {
   size_t index = 0;
   FieldInfo ignored;
   template <typename A, typename T, typename D>
-  FieldInfo& operator()(T A::* member, const char*, D, const char*) {
+  FieldInfo& operator()(T A::* member, const char*, const D&, const char*) {
     using Storage = FieldStorage<T>;
     const AttrValue& value = values[index++];
     if constexpr (Storage::optional) {

@@ -224,11 +224,10 @@ Error SourceText::error(ErrorCode code, std::string message, size_t offset) cons
   Error result(code, std::move(message));
   const auto [line, column] = place(offset);
   result.at(fmt::format("{}:{}:{}", name_, line, column));
-  decorate(result, offset);
   return result;
 }
 
-void SourceText::decorate(Error& error, size_t offset) const {
+void SourceText::add_line(Error& error, size_t offset) const {
   constexpr size_t kBefore = 70, kWidth = 110;  // of a long line only the neighbourhood is shown
   const auto [line, column] = place(offset);
   const size_t begin = lines_[static_cast<size_t>(line - 1)];
@@ -240,11 +239,14 @@ void SourceText::decorate(Error& error, size_t offset) const {
   for (char& c : shown) {
     if (static_cast<unsigned char>(c) < 0x20) c = ' ';
   }
-  marker.append(offset - first, ' ');
+  // A character of several bytes takes one place.
+  for (size_t i = first; i < offset; ++i) {
+    if ((static_cast<unsigned char>(text_[i]) & 0xc0) != 0x80) marker += ' ';
+  }
   error.note(fmt::format("{:>5} | {}\n        | {}^", line, shown, marker));
 }
 
-void SourceText::decorate_from_context(Error& error) const {
+void SourceText::show_line(Error& error) const {
   for (const std::string& context : error.context()) {
     if (!context.starts_with(name_ + ":")) continue;
     const char* end = context.data() + context.size();
@@ -252,7 +254,7 @@ void SourceText::decorate_from_context(Error& error) const {
     const auto [stop, problem] = std::from_chars(context.data() + name_.size() + 1, end, line);
     if (problem != std::errc() || stop == end || std::from_chars(stop + 1, end, column).ec != std::errc()) continue;
     if (line == 0 || line > lines_.size() || column == 0) continue;
-    return decorate(error, std::min(lines_[line - 1] + column - 1, text_.size()));
+    return add_line(error, std::min(lines_[line - 1] + column - 1, text_.size()));
   }
 }
 

@@ -41,14 +41,14 @@ class SourceText {
   const std::string& name() const { return name_; }
   // 1-based line, and column in bytes.
   std::pair<int, int> place(size_t offset) const;
-  // The error with the place, its line and a caret under the column.
+  // The error with its place, "net.relay:3:14".
   Error error(ErrorCode code, std::string message, size_t offset) const;
-  // Adds line and caret to an error that came from deeper.
-  void decorate(Error& error, size_t offset) const;
-  // The same for an error whose context names a place of this text, "net.relay:3:14".
-  void decorate_from_context(Error& error) const;
+  // Adds the line of the innermost place in this text that the error's context names, with a caret under the column.
+  void show_line(Error& error) const;
 
  private:
+  void add_line(Error& error, size_t offset) const;
+
   std::string_view text_;
   std::string name_;
   std::vector<size_t> lines_;  // offset of each line's start

@@ -137,11 +137,10 @@ Module Parser::module() {
 }
 
 Module parse(std::string_view text, const std::string& source) {
-  const Module module = Parser(text, source).module();
   try {
-    return infer_types(module);
+    return infer_types(Parser(text, source).module());
   } catch (Error& error) {
-    SourceText(text, source).decorate_from_context(error);
+    SourceText(text, source).show_line(error);
     throw;
   }
 }

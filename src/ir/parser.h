@@ -122,7 +122,7 @@ auto Parser::located(const Token& token, F f) {
       const bool known = std::any_of(error.context().begin(), error.context().end(), [&](const std::string& context) {
         return context.starts_with(source_.name() + ":");
       });
-      if (!known) error.at(place), source_.decorate(error, token.offset);
+      if (!known) error.at(place);
     }
     throw;
   }

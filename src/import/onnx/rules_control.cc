@@ -55,6 +55,12 @@ Exprs if_rule(Node& node) {
   const Expr condition = scalar_input(node, 0);
   std::vector<Value> then_values = node.importer().subgraph(node, then_graph, {});
   std::vector<Value> else_values = node.importer().subgraph(node, else_graph, {});
+  for (size_t i = 0; i < then_values.size() && i < else_values.size(); ++i) {
+    const TensorType *a = as_tensor(then_values[i].type()), *b = as_tensor(else_values[i].type());
+    if (a && b && a->shape.size() != b->shape.size())
+      node.unsupported(fmt::format("output {} is {} of one branch and {} of the other", i,
+                                   to_string(then_values[i].type()), to_string(else_values[i].type())));
+  }
   const Expr both = ir::if_expr(condition, ir::tuple(exprs_of(then_values, node.span())),
                                 ir::tuple(exprs_of(else_values, node.span())), node.span());
   return fields_of(both, 0, then_values.size(), node.span());

@@ -82,7 +82,7 @@ Exprs conv_transpose_rule(Node& node) {
       node.malformed(fmt::format("output_shape has {} values for {} axes", out.size(), rank));
     ir::Ints total;
     for (size_t i = 0; i < rank; ++i) {
-      const Dim in = spatial[i], full = Dim(window.strides[i]) * (in - 1) + output_padding[i] + window.span(i);
+      const Dim &in = spatial[i], full = Dim(window.strides[i]) * (in - 1) + output_padding[i] + window.span(i);
       const Dim rest = full - (wanted ? Dim(out[i]) : in * window.strides[i]);
       if (!rest.is_const()) node.unsupported("output_shape with a symbolic extent");
       total.push_back(rest.value());

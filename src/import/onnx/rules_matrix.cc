@@ -79,7 +79,7 @@ bool compatible_shape(const Shape& a, const Shape& b) {
   return true;
 }
 
-Expr matrix_product(const Node& node, Expr a, Expr b) {
+Expr matrix_product(const Node& node, const Expr& a, const Expr& b) {
   const size_t rank_a = a.tensor_type().shape.size(), rank_b = b.tensor_type().shape.size();
   if (rank_a == 0 || rank_b == 0) node.malformed("a scalar has no matrix product");
   if (rank_b == 1) {

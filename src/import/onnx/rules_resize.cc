@@ -290,12 +290,12 @@ bool given(Node& node, size_t i) {
   return !type || type->shape.size() != 1 || !type->shape[0].is(0);
 }
 
-Options read_options(Node& node, const char* nearest, const char* coordinates) {
+Options read_options(Node& node) {
   Options options;
   options.mode = node.s("mode", "nearest");
   if (node.opset() < 11 && (options.mode == "bilinear" || options.mode == "linear")) options.mode = "linear";
-  options.nearest = nearest;
-  options.coordinates = coordinates;
+  options.nearest = "floor";
+  options.coordinates = "asymmetric";
   if (node.opset() >= 11) {
     options.nearest = node.s("nearest_mode", "round_prefer_floor");
     options.coordinates = node.s("coordinate_transformation_mode", "half_pixel");
@@ -360,24 +360,23 @@ std::vector<Axis> axes_by_size(Node& node, size_t input, const ir::Ints& axes) {
   return result;
 }
 
-// X, roi, scales, sizes; opset 10 has X, scales.
+// X, roi, scales, sizes.
 Exprs resize_rule(Node& node) {
-  const Options options = read_options(node, "floor", "asymmetric");
+  const Options options = read_options(node);
   ir::Ints axes;
   for (size_t i = 0; i < node.rank(0); ++i) axes.push_back(static_cast<int64_t>(i));
   if (node.opset() >= 18) {
     if (const auto listed = node.optional_ints("axes")) axes = axes_of(node, *listed, node.rank(0));
   }
-  const size_t scales = node.opset() < 11 ? 1 : 2;
-  const bool by_scale = given(node, scales), by_size = node.opset() >= 11 && given(node, 3);
+  const bool by_scale = given(node, 2), by_size = given(node, 3);
   if (by_scale == by_size) node.malformed("exactly one of scales and sizes must be given");
   std::vector<Axis> plan =
-      by_scale ? axes_by_scale(node, numbers(node, scales, "the scales"), axes) : axes_by_size(node, 3, axes);
+      by_scale ? axes_by_scale(node, numbers(node, 2, "the scales"), axes) : axes_by_size(node, 3, axes);
   if (node.opset() >= 18) {
     const std::string policy = node.s("keep_aspect_ratio_policy", "stretch");
     if (by_size) keep_aspect_ratio(node, policy, plan);
   }
-  if (node.opset() >= 11 && given(node, 1)) {
+  if (given(node, 1)) {
     if (options.coordinates == "tf_crop_and_resize") {
       const std::vector<double> roi = numbers(node, 1, "the region");
       if (roi.size() != 2 * axes.size())
@@ -393,18 +392,34 @@ Exprs resize_rule(Node& node) {
   return {resize(node, options, plan, node.input(0))};
 }
 
-Exprs upsample_rule(Node& node) {
-  const Options options = read_options(node, "floor", "asymmetric");
-  const std::vector<double> scales = node.opset() < 9 ? node.floats("scales") : numbers(node, 1, "the scales");
+// Before opset 11 the operators had a mode and scales only. The nearest element is the one before where an axis grows
+// and the one behind where it shrinks, as the tests of opset 10 have it.
+Exprs resize_by_scales(Node& node, const std::vector<double>& scales) {
+  Options options = read_options(node);
   ir::Ints axes;
   for (size_t i = 0; i < node.rank(0); ++i) axes.push_back(static_cast<int64_t>(i));
-  return {resize(node, options, axes_by_scale(node, scales, axes), node.input(0))};
+  std::vector<Axis> growing, shrinking;
+  for (const Axis& axis : axes_by_scale(node, scales, axes)) {
+    const bool shrinks = options.mode == "nearest" && *axis.scale < 1;
+    (shrinks ? shrinking : growing).push_back(axis);
+  }
+  const Expr grown = resize(node, options, growing, node.input(0));
+  if (shrinking.empty()) return {grown};
+  options.nearest = "ceil";
+  return {resize(node, options, shrinking, grown)};
+}
+
+Exprs resize_10_rule(Node& node) { return resize_by_scales(node, numbers(node, 1, "the scales")); }
+
+Exprs upsample_rule(Node& node) {
+  return resize_by_scales(node, node.opset() < 9 ? node.floats("scales") : numbers(node, 1, "the scales"));
 }
 
 }  // namespace
 
 void add_resize_rules(RuleTable& table) {
-  table.add("Resize", {10, 11, 13, 18, 19}, resize_rule);
+  table.add("Resize", {10}, resize_10_rule);
+  table.add("Resize", {11, 13, 18, 19}, resize_rule);
   table.add("Upsample", {7, 9}, upsample_rule);
 }
 

@@ -159,3 +159,19 @@ def test_upsample_and_folded_resize():
     close(one("Upsample", {"x": x}, 7, scales=[1.0, 1.0, 2.0, 2.0]), expected)
     expected = resized(x, [1, 1, 2.5, 1], [1, 2, 7, 4], "linear", "half_pixel")
     close(folded("Resize", {"x": x, "roi": np.zeros(0, f32), "s": f32([1, 1, 2.5, 1])}, 13, mode="linear"), expected, 1e-4, 1e-5)
+
+
+# Opset 10: the element before where an axis grows, the one behind where it shrinks (ONNX's own test_resize_downsample_nearest
+# of that opset gives [1, 3]).
+@pytest.mark.parametrize("scales", [(1, 1, 0.6, 0.6), (1, 1, 2.0, 0.3), (1, 1, 0.5, 2.5), (1, 1, 1.0, 0.7)])
+def test_nearest_of_opset_10(scales):
+    x = np.arange(1, 21, dtype=f32).reshape(1, 1, 2, 10)
+    y = one("Resize", {"x": x}, 10, constants={"s": np.array(scales, f32)}, mode="nearest")
+    expected = x
+    for axis, scale in enumerate(np.array(scales, f32).astype(float)):
+        n = x.shape[axis]
+        places = [(math.ceil if scale < 1 else math.floor)(o / scale) for o in range(math.floor(n * scale))]
+        expected = np.take(expected, np.minimum(places, n - 1), axis)
+    np.testing.assert_array_equal(y, expected)
+    small = np.arange(1, 9, dtype=f32).reshape(1, 1, 2, 4)
+    np.testing.assert_array_equal(one("Resize", {"x": small}, 10, constants={"s": np.array([1, 1, 0.6, 0.6], f32)}, mode="nearest").ravel(), [1, 3])

@@ -200,7 +200,8 @@ class InferenceSession:
         missing = [name for name in names if name not in feed]
         unknown = [name for name in feed if name not in names]
         parts = [f"input {name!r} is missing" for name in missing] + [f"the model has no input {name!r}" for name in unknown]
-        raise RunError("; ".join(parts) + f"; it takes {', '.join(map(repr, names)) or 'none'}", "TRD-RUN-001")
+        raise RunError("; ".join(parts) + f"; it takes {', '.join(map(repr, names)) or 'none'}"
+                       + (" (initialisers are compiled in and cannot be fed)" if unknown else ""), "TRD-RUN-001")
 
 
 def _as_array(info: NodeArg, value: Any) -> Any:

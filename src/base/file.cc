@@ -18,7 +18,10 @@ std::string read_file(const std::string& path) {
   if (!file) fail(ErrorCode::Io, "cannot read {}: {}", path, std::strerror(errno));
   std::string bytes;
   char block[1 << 16];
-  while (const size_t got = std::fread(block, 1, sizeof block, file.get())) bytes.append(block, got);
+  for (size_t got = sizeof block; got == sizeof block;) {
+    got = std::fread(block, 1, sizeof block, file.get());
+    bytes.append(block, got);
+  }
   if (std::ferror(file.get())) fail(ErrorCode::Io, "cannot read {}: {}", path, std::strerror(errno));
   return bytes;
 }

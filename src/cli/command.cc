@@ -58,7 +58,9 @@ void BuildFlags::add_to(CLI::App& command) {
   command.add_option("--disable-pass", disabled, "a pass to leave out; may be given several times");
   command.add_option("--print-before", before, "print the module before this pass (or all)");
   command.add_option("--print-after", after, "print the module after this pass (or all)");
-  command.add_option("--stop-after", options.stop_after, "stop the passes after N rewrites, for bisecting");
+  command.add_option("--stop-after", options.stop_after, "stop the passes after N rewrites, for bisecting")
+      ->check(CLI::NonNegativeNumber);
+  command.add_flag("--time-passes", time_passes, "print how long each pass and each stage behind them took");
   command.add_flag("--verify", options.verify, "check the IR after every pass");
   command.add_flag("--no-cache", no_cache, "neither use nor fill the compile cache");
   for (const CLI::Option* option : command.get_options()) {
@@ -88,8 +90,22 @@ BuildOptions BuildFlags::resolve() const {
       std::printf("// %s\n%s\n", title.c_str(), text.c_str());
     };
   }
-  result.cache = !no_cache;
+  result.cache = !no_cache && !time_passes;
   return result;
+}
+
+void BuildFlags::print_times(const BuildReport& report) const {
+  if (!time_passes) return;
+  std::fprintf(stderr, "%10s %9s  pass\n", "ms", "rewrites");
+  double total = 0;
+  for (const pass::PassTime& time : report.passes) {
+    std::fprintf(stderr, "%10.3f %9d  %s\n", time.milliseconds, time.rewrites, time.name.c_str());
+    total += time.milliseconds;
+  }
+  std::fprintf(stderr, "%10.3f %9s  all passes\n", total, "");
+  for (const auto& [name, ms] : {std::pair("lowering and schedules", report.lower_ms),
+                                 std::pair("code generation", report.codegen_ms), std::pair("linking", report.link_ms)})
+    std::fprintf(stderr, "%10.3f %9s  %s\n", ms, "", name);
 }
 
 std::map<std::string, Shape> BuildFlags::input_shapes() const {

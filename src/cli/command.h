@@ -34,13 +34,15 @@ struct BuildFlags {
   BuildOptions options;
   std::vector<std::string> shapes;  // NAME:1,3,224,224
   std::vector<std::string> disabled, before, after;
-  bool no_cache = false;
+  bool no_cache = false, time_passes = false;
 
   void add_to(CLI::App& command);
   // The options with what the flags say. Errors: InvalidArgument.
   BuildOptions resolve() const;
   // --shape as extents by input name. Errors: InvalidArgument, Parse.
   std::map<std::string, Shape> input_shapes() const;
+  // To stderr, when the user asked for it.
+  void print_times(const BuildReport& report) const;
   // One of these flags that the user gave; empty: none.
   std::string given() const;
 

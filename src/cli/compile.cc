@@ -41,7 +41,9 @@ void compile(const CompileFlags& flags) {
   std::error_code error;
   if (std::filesystem::equivalent(flags.model, flags.output, error))
     fail(ErrorCode::InvalidArgument, "the output {} is the model itself", flags.output);
-  export_module(module, flags.output, emit_kinds().at(flags.emit), options);
+  BuildReport report;
+  export_module(module, flags.output, emit_kinds().at(flags.emit), options, &report);
+  flags.build.print_times(report);
   std::printf("wrote %s\n", flags.output.c_str());
 }
 
@@ -50,7 +52,11 @@ void print(const PrintFlags& flags) {
   ir::Module module = import_model(flags.model, flags.build.input_shapes());
   if (const std::string given = flags.build.given(); flags.after.empty() && !given.empty() && given != "--shape")
     fail(ErrorCode::InvalidArgument, "{} is about passes, and none runs: say with --after up to which", given);
-  if (!flags.after.empty()) module = optimize_until(module, flags.after, options);
+  if (!flags.after.empty()) {
+    BuildReport report;
+    module = optimize_until(module, flags.after, options, &report);
+    flags.build.print_times(report);
+  }
   ir::PrintOptions print_options;
   print_options.types = !flags.no_types;
   print_options.spans = flags.spans;

@@ -117,6 +117,7 @@ std::vector<Tensor> InputFlags::make(const Manifest& manifest) const {
            manifest.inputs.size(), text);
     }
     const size_t i = equals == std::string::npos ? 0 : input_index(manifest, text.substr(0, equals));
+    if (tensors[i].defined()) fail(ErrorCode::InvalidArgument, "input \"{}\" is given twice", manifest.inputs[i].name);
     if (extension == ".npy") {
       tensors[i] = read_npy(path);
     } else if (extension == ".npz") {

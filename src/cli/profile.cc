@@ -32,6 +32,10 @@ Profile make_profile(const Manifest& manifest, const std::vector<KernelTime>& ti
 }
 
 void print_profile(const Profile& profile) {
+  if (profile.kernels.empty()) {
+    std::printf("\nno kernel was timed: a compiled model needs treadle compile --profile\n");
+    return;
+  }
   std::printf("\n%8s %6s %9s %6s  %s (peak of one core measured now: %.1f GFLOP/s)\n", "ms", "share", "GFLOP/s", "peak",
               "kernel", profile.peak_gflops);
   for (const KernelProfile& kernel : profile.kernels) {

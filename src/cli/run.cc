@@ -106,6 +106,7 @@ void run(const RunFlags& flags) {
   BuildOptions options = flags.build.resolve();
   options.profile = flags.profile;
   const Artifact artifact = load_model(flags.model, options, flags.build.input_shapes());
+  flags.build.print_times(artifact.report());
   Session session(artifact.executable());
   const double compile_ms = milliseconds(Clock::now() - start);
   const std::vector<Tensor> inputs = flags.inputs.make(session.manifest());
@@ -171,6 +172,7 @@ void bench(const BenchFlags& flags) {
   options.profile = flags.run.profile;
   const auto start = Clock::now();
   const Artifact artifact = load_model(flags.run.model, options, flags.run.build.input_shapes());
+  flags.run.build.print_times(artifact.report());
   Session session(artifact.executable());
   const double compile_ms = milliseconds(Clock::now() - start);
   const std::vector<Tensor> inputs = flags.run.inputs.make(session.manifest());

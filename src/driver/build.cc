@@ -64,7 +64,7 @@ pass::PassContext make_context(const BuildOptions& options) {
   context.print_before = options.print_before;
   context.print_after = options.print_after;
   context.print = options.print;
-  context.verify = options.verify;
+  context.verify = options.verify || pass::kAlwaysVerify;
   context.stop_after = options.stop_after;
   return context;
 }
@@ -79,21 +79,24 @@ ir::Module optimize(ir::Module module, const BuildOptions& options, BuildReport*
   return result;
 }
 
-ir::Module optimize_until(const ir::Module& module, const std::string& pass, const BuildOptions& options) {
+ir::Module optimize_until(const ir::Module& module, const std::string& pass, const BuildOptions& options,
+                          BuildReport* report) {
   pass::get_pass(pass);
   std::vector<std::string> names = pass::default_pipeline();
   while (!names.empty() && names.back() != pass) names.pop_back();
   if (names.empty()) fail(ErrorCode::InvalidArgument, "the default pipeline does not run {}", pass);
   const AnonymousScope scope(ir::first_free_anonymous(module));
   pass::PassContext context = make_context(options);
-  return pass::run_passes(module, names, context);
+  ir::Module result = pass::run_passes(module, names, context);
+  if (report) report->passes = context.times;
+  return result;
 }
 
 lower::Program lower_module(const ir::Module& optimized, const BuildOptions& options, BuildReport* report) {
   const Stopwatch watch;
   const AnonymousScope scope(ir::first_free_anonymous(optimized));
   const Target target = codegen::parse_target(options.target);
-  const bool schedule = options.opt_level > 0;
+  const bool schedule = options.opt_level > 0, verify = options.verify || pass::kAlwaysVerify;
   lower::LowerOptions lower_options;
   lower_options.profile = options.profile;
   lower_options.in_place = schedule;
@@ -105,11 +108,11 @@ lower::Program lower_module(const ir::Module& optimized, const BuildOptions& opt
         if (schedule && budget.open()) function = lower::schedule_function(name, inputs, outputs, target);
         if (!function.body.defined() || !budget.pay(lower::code_size(function)))
           function = schedule::flatten(loop::lower_naive(name, inputs, outputs));
-        if (options.verify) loop::verify(function);
+        if (verify) loop::verify(function);
         return function;
       },
       lower_options);
-  if (options.verify) {
+  if (verify) {
     for (const loop::Function* function : driver::functions_of(program)) loop::verify(*function);
   }
   if (report) {
@@ -152,30 +155,42 @@ Artifact load_artifact(const std::string& path) {
   return artifact;
 }
 
-void export_module(const ir::Module& module, const std::string& path, EmitKind kind, const BuildOptions& options) {
+void export_module(const ir::Module& module, const std::string& path, EmitKind kind, const BuildOptions& options,
+                   BuildReport* report) {
   const Target target = codegen::parse_target(options.target);
-  const ir::Module optimized = optimize(module, options);
+  const ir::Module optimized = optimize(module, options, report);
   if (kind == EmitKind::Relay) return driver::write_file(path, ir::print(optimized));
-  const lower::Program program = lower_module(optimized, options);
+  const lower::Program program = lower_module(optimized, options, report);
   codegen::Options codegen_options;
   codegen_options.opt_level = std::min(options.opt_level, 3);
+  const Stopwatch watch;
+  std::string text;
   switch (kind) {
-    case EmitKind::Loop: {
-      std::string text;
+    case EmitKind::Loop:
       for (const loop::Function& function : all_functions(program)) text += loop::to_string(function) + "\n";
-      return driver::write_file(path, text);
-    }
+      break;
     case EmitKind::Llvm:
-      return driver::write_file(path, codegen::emit_llvm(all_functions(program), target, codegen_options));
+      text = codegen::emit_llvm(all_functions(program), target, codegen_options);
+      break;
     case EmitKind::Assembly:
-      return driver::write_file(path, codegen::emit_assembly(all_functions(program), target, codegen_options));
+      text = codegen::emit_assembly(all_functions(program), target, codegen_options);
+      break;
     case EmitKind::Object: {
       const codegen::Bytes object = codegen::emit_object(all_functions(program), target, codegen_options);
-      return driver::write_file(path, std::string(object.begin(), object.end()));
+      text.assign(object.begin(), object.end());
+      break;
     }
-    default:
-      driver::write_shared(program, driver::compile(program, target, options.opt_level, options.threads), target, path);
+    default: {
+      const std::vector<codegen::Bytes> objects = driver::compile(program, target, options.opt_level, options.threads);
+      if (report) report->codegen_ms = watch.ms();
+      const Stopwatch link_watch;
+      driver::write_shared(program, objects, target, path);
+      if (report) report->link_ms = link_watch.ms();
+      return;
+    }
   }
+  if (report) report->codegen_ms = watch.ms();
+  driver::write_file(path, text);
 }
 
 }  // namespace treadle

@@ -56,7 +56,8 @@ ir::Module optimize(ir::Module module, const BuildOptions& options, BuildReport*
 
 // The module after the last run of one pass of the pipeline. Errors: also InvalidArgument for a pass that the pipeline
 // does not run.
-ir::Module optimize_until(const ir::Module& module, const std::string& pass, const BuildOptions& options);
+ir::Module optimize_until(const ir::Module& module, const std::string& pass, const BuildOptions& options,
+                          BuildReport* report = nullptr);
 
 // The optimised module as loop IR. Errors: CodegenUnsupported.
 lower::Program lower_module(const ir::Module& optimized, const BuildOptions& options, BuildReport* report = nullptr);
@@ -71,7 +72,8 @@ enum class EmitKind { SharedObject, Object, Llvm, Assembly, Loop, Relay };
 // Writes what `treadle compile --emit` asks for to `path`. A shared object is complete: treadle_model_load of the
 // runtime loads it on a machine without compiler; constants above kSideFileBytes go to `path`.constants beside it.
 // Errors: Io; CodegenUnsupported; InvalidArgument for a target that this kind cannot be made for.
-void export_module(const ir::Module& module, const std::string& path, EmitKind kind, const BuildOptions& options = {});
+void export_module(const ir::Module& module, const std::string& path, EmitKind kind, const BuildOptions& options = {},
+                   BuildReport* report = nullptr);
 
 inline constexpr int64_t kSideFileBytes = 64 << 20;
 

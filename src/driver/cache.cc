@@ -83,7 +83,7 @@ Cache::Cache(const BuildOptions& options) {
 }
 
 std::string Cache::key(const ir::Module& module, const BuildOptions& options) const {
-  uint64_t settings = hash_combine(compiler_identity(), static_cast<uint64_t>(options.opt_level * 2 + options.profile));
+  uint64_t settings = hash_combine(compiler_identity(), static_cast<uint64_t>(options.opt_level) * 2 + options.profile);
   const Target target = codegen::parse_target(options.target);
   settings = hash_string(target.text + target.triple + target.cpu, settings);
   for (const std::string& feature : target.features) settings = hash_string(feature, settings);

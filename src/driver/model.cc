@@ -80,6 +80,8 @@ ir::Module import_bytes(std::string_view bytes, const std::string& source_name,
                         const std::map<std::string, Shape>& input_shapes) {
   op::register_operators();
   const AnonymousScope scope(first_free_anonymous(input_shapes));
+  if (bytes.starts_with(kElf))
+    fail(ErrorCode::InvalidArgument, "{} is compiled already; a compiled model is loaded from a path", source_name);
   if (!is_relay_text(bytes.substr(0, 256)))
     return onnx::import_onnx(bytes, source_name, "", with_shapes(input_shapes)).module;
   refuse_input_shapes(input_shapes);

@@ -77,7 +77,10 @@ Tensor to_row_major(const Tensor& columns, const std::vector<int64_t>& shape) {
     for (size_t axis = shape.size(); axis-- > 0;) from = from * shape[axis] + index[axis];
     std::memcpy(static_cast<char*>(rows.data()) + i * width, static_cast<const char*>(columns.data()) + from * width,
                 width);
-    for (size_t axis = shape.size(); axis-- > 0 && ++index[axis] == shape[axis];) index[axis] = 0;
+    for (size_t axis = shape.size(); axis-- > 0;) {
+      if (++index[axis] < shape[axis]) break;
+      index[axis] = 0;
+    }
   }
   return rows;
 }
@@ -93,7 +96,7 @@ struct ZipFileClose {
 
 Tensor parse_npy(std::string_view bytes, const std::string& source) {
   if (bytes.size() < 10 || bytes.substr(0, 6) != kMagic) fail(ErrorCode::ImportFormat, "{} is no NumPy array", source);
-  const int major = bytes[6];
+  const int major = static_cast<unsigned char>(bytes[6]);
   const size_t length_bytes = major == 1 ? 2 : 4;
   size_t length = 0;
   for (size_t i = 0; i < length_bytes && 8 + i < bytes.size(); ++i)

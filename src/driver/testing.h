@@ -19,11 +19,11 @@ namespace treadle::test {
 using Tensors = std::vector<Tensor>;
 
 template <typename T>
-Tensor tensor(std::vector<T> values) {
+Tensor tensor(const std::vector<T>& values) {
   return Tensor::from(values);
 }
 template <typename T>
-Tensor tensor(std::vector<T> values, std::vector<int64_t> shape) {
+Tensor tensor(const std::vector<T>& values, std::vector<int64_t> shape) {
   return Tensor::from(values, std::move(shape));
 }
 inline Tensor scalar(int64_t value) { return Tensor::from<int64_t>({value}, {}); }

@@ -12,6 +12,13 @@
 
 namespace treadle::pass {
 
+// Debug builds check the IR after every pass, and every loop function, whether asked to or not.
+#ifdef TREADLE_DEBUG
+inline constexpr bool kAlwaysVerify = true;
+#else
+inline constexpr bool kAlwaysVerify = false;
+#endif
+
 // Computes constant subgraphs: each expression is closed (no free variables); gives one tensor per output of each, in
 // order.
 using Evaluator = std::function<std::vector<std::vector<Tensor>>(const std::vector<ir::Expr>& closed)>;
@@ -30,7 +37,7 @@ struct PassContext {
   std::set<std::string> disabled;  // pass names; those of level 0 still do what the rest of the road needs
   std::set<std::string> print_before, print_after;                               // pass names, or "all"
   std::function<void(const std::string& title, const std::string& text)> print;  // where dumps go
-  bool verify = false;                                                           // run ir::verify after every pass
+  bool verify = kAlwaysVerify;                                                   // run ir::verify after every pass
   int stop_after = -1;          // stop after that many rewrites of all passes together; -1: never
   int rewrites = 0;             // counted so far
   std::vector<PassTime> times;  // of each pass that ran, in order

@@ -355,3 +355,23 @@ def test_build_flags_are_not_for_what_is_compiled(tmp_path, command, flags):
 def test_print_runs_no_pass_by_itself():
     for flags in (("--print-after", "all"), ("--stop-after", "3"), ("--target", "llvm")):
         assert "--after" in treadle("print", DIGITS / "digits.onnx", *flags, status=1).stderr
+
+
+@pytest.mark.parametrize("command", [["run"], ["bench", "--repeat", "1"], ["compile", "-o", "OUT"], ["print", "--after", "FuseOps", "--no-constants"]])
+def test_time_passes(command, tmp_path):
+    arguments = [str(tmp_path / "out.so") if word == "OUT" else word for word in command[1:]]
+    text = treadle(command[0], DIGITS / "digits.onnx", *arguments, "--time-passes").stderr
+    assert "FoldConstant" in text and "all passes" in text
+    assert "code generation" in text
+
+
+def test_profile_of_what_was_compiled_without(tmp_path):
+    treadle("compile", DIGITS / "digits.onnx", "-o", tmp_path / "plain.so")
+    assert "--profile" in treadle("run", tmp_path / "plain.so", "--profile").stdout
+    treadle("compile", DIGITS / "digits.onnx", "-o", tmp_path / "profiled.so", "--profile")
+    assert "share" in treadle("run", tmp_path / "profiled.so", "--profile").stdout
+
+
+def test_an_input_twice(tmp_path):
+    picture = DIGITS / "pictures" / "3.png"
+    refused("run", DIGITS / "digits.onnx", "--input", picture, "--input", picture, code="TRD-ARG-001")

@@ -242,6 +242,18 @@ def test_check_lists_every_unsupported_node(tmp_path):
     assert "NoSuchOp" in refused("run", model, code="TRD-IMP-002")
 
 
+def test_check_lists_what_is_certain_behind_an_unknown_type(tmp_path):
+    nodes = [helper.make_node("Det", ["x"], ["a"], name="one"), helper.make_node("Relu", ["a"], ["b"], name="fine"),
+             helper.make_node("Softmax", ["b"], ["c"], name="two", bogus=1), helper.make_node("Gather", ["c", "i"], ["d"], name="also_fine"),
+             helper.make_node("Gemm", ["d"], ["e"], name="three"), helper.make_node("NoSuchOp", ["e", "i"], ["y"], name="four", domain="example")]
+    indices = helper.make_tensor_value_info("i", TensorProto.INT64, [2])
+    model = save_model(tmp_path / "m.onnx", nodes, [floats("x", [3, 2, 2]), indices], [floats("y", None)])
+    found = {entry["node"]: entry for entry in json.loads(treadle("check", model, "--json", status=1).stdout)}
+    assert set(found) == {"one", "two", "three", "four"}
+    assert "bogus" in found["two"]["reason"] and "input 1 is missing" in found["three"]["reason"]
+    assert found["four"]["inputs"] == ["?", "Tensor[(2), int64]"] and found["four"]["opset"] == 1 and found["two"]["opset"] == 17
+
+
 RECURSIVE = """#[version = "0.0.5"]
 def @count(%n: int32, %x: float32) -> float32 {
   if (equal(%n, 0)) { %x } else { @count(subtract(%n, 1), add(%x, 1f)) }

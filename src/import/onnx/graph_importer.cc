@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "import/onnx/rules.h"
+#include "import/onnx/signatures.h"
 #include "import/onnx/tensor.h"
 
 namespace treadle::onnx {
@@ -252,6 +253,9 @@ std::vector<Value> GraphImporter::convert(Node& node, const std::string& domain)
            node.opset());
     fail(ErrorCode::ImportUnsupported, "operator {} is not supported", name);
   }
+  if (domain.empty()) {
+    if (const auto error = signature_error(node.proto(), node.opset())) throw Error(*error);
+  }
   std::vector<Value> outputs;
   if (const FoldRule* fold = domain.empty() ? table.find_fold(node.op_type()) : nullptr) {
     if (auto known = (*fold)(node)) {
@@ -298,7 +302,7 @@ void GraphImporter::import_node(const onnxpb::NodeProto& proto, Scope& scope, co
         missing |= value && value->missing;
       }
     }
-    if (missing) return skip_node(proto, scope, context, nullptr, nullptr);
+    if (missing) return skip_node(proto, scope, context, nullptr);
     try {
       node = std::make_unique<Node>(*this, scope, proto, inputs, opset->second,
                                     context.in_function ? &context.attributes : nullptr);
@@ -310,48 +314,56 @@ void GraphImporter::import_node(const onnxpb::NodeProto& proto, Scope& scope, co
     }
   } catch (const Error& error) {
     if (!unsupported_) throw;
-    skip_node(proto, scope, context, &error, node.get());
+    skip_node(proto, scope, context, &error);
   }
 }
 
-void GraphImporter::list_unknown_operators(const onnxpb::NodeProto& proto, const Context& context) {
+// How check mode names a node.
+Unsupported GraphImporter::unsupported_node(const onnxpb::NodeProto& proto, Scope& scope, const Context& context,
+                                            const std::string& reason) {
+  const std::string domain = domain_of(proto.domain());
+  const auto opset = context.opsets.find(domain);
+  Unsupported entry{node_name(proto),
+                    printable(proto.op_type()),
+                    printable(domain),
+                    opset == context.opsets.end() ? 0 : opset->second,
+                    {},
+                    reason};
+  for (const std::string& input : proto.input()) {
+    Value* value = input.empty() ? nullptr : scope.find(input);
+    const Type type = value ? value->type() : nullptr;
+    entry.inputs.push_back(type ? to_string(type) : "?");
+  }
+  return entry;
+}
+
+// What is wrong with a node whatever the types of its inputs are.
+void GraphImporter::list_certain_faults(const onnxpb::NodeProto& proto, Scope& scope, const Context& context) {
   const std::string domain = domain_of(proto.domain());
   const auto opset = context.opsets.find(domain);
   const int64_t version = opset == context.opsets.end() ? 0 : opset->second;
-  const bool known = RuleTable::instance().find(domain, proto.op_type(), version) ||
-                     functions_.count(function_key(domain, proto.op_type(), proto.overload()));
-  if (!known) {
-    unsupported_->push_back({node_name(proto), printable(proto.op_type()), printable(domain), version,
-                             std::vector<std::string>(static_cast<size_t>(proto.input_size()), "?"),
-                             "the operator is not supported"});
+  const bool function = functions_.count(function_key(domain, proto.op_type(), proto.overload())) > 0;
+  if (!function && !RuleTable::instance().find(domain, proto.op_type(), version)) {
+    unsupported_->push_back(unsupported_node(proto, scope, context, "the operator is not supported"));
+  } else if (const auto error = function || !domain.empty() ? std::nullopt : signature_error(proto, version)) {
+    unsupported_->push_back(unsupported_node(proto, scope, context, error->message()));
   }
   for (const auto& attribute : proto.attribute()) {
-    for (const auto& inner : attribute.g().node()) list_unknown_operators(inner, context);
+    for (const auto& inner : attribute.g().node()) list_certain_faults(inner, scope, context);
   }
 }
 
 // In check mode: lists the node (with an error), or only what is certainly wrong with it (an input is not known), and
 // goes on with outputs of the types that the model declares, if it does.
-void GraphImporter::skip_node(const onnxpb::NodeProto& proto, Scope& scope, const Context& context, const Error* error,
-                              const Node* node) {
+void GraphImporter::skip_node(const onnxpb::NodeProto& proto, Scope& scope, const Context& context,
+                              const Error* error) {
   if (error) {
-    Unsupported entry{node_name(proto),
-                      printable(proto.op_type()),
-                      printable(domain_of(proto.domain())),
-                      node ? node->opset() : 0,
-                      {},
-                      error->message()};
-    for (const std::string& input : proto.input()) {
-      Value* value = input.empty() ? nullptr : scope.find(input);
-      const Type type = value ? value->type() : nullptr;
-      entry.inputs.push_back(type ? to_string(type) : "?");
-    }
     // A node of a subgraph was listed itself.
     const auto inner = std::count_if(error->context().begin(), error->context().end(),
                                      [](const std::string& text) { return text.starts_with("node \""); });
-    if (inner <= 1) unsupported_->push_back(std::move(entry));
+    if (inner <= 1) unsupported_->push_back(unsupported_node(proto, scope, context, error->message()));
   } else {
-    list_unknown_operators(proto, context);
+    list_certain_faults(proto, scope, context);
   }
   for (const std::string& output : proto.output()) {
     if (output.empty()) continue;

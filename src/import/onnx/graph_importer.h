@@ -68,9 +68,10 @@ class GraphImporter {
   void define_outputs(const onnxpb::NodeProto& proto, Scope& scope, std::vector<Value> outputs);
   std::vector<Value> convert(Node& node, const std::string& domain);
   std::vector<Value> call_function(Node& node, const onnxpb::FunctionProto& function);
-  void skip_node(const onnxpb::NodeProto& proto, Scope& scope, const Context& context, const Error* error,
-                 const Node* node);
-  void list_unknown_operators(const onnxpb::NodeProto& proto, const Context& context);
+  void skip_node(const onnxpb::NodeProto& proto, Scope& scope, const Context& context, const Error* error);
+  Unsupported unsupported_node(const onnxpb::NodeProto& proto, Scope& scope, const Context& context,
+                               const std::string& reason);
+  void list_certain_faults(const onnxpb::NodeProto& proto, Scope& scope, const Context& context);
   std::vector<Value> outputs_of(const onnxpb::GraphProto& graph, Scope& scope);
 
   Model& model_;

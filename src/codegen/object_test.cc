@@ -145,6 +145,18 @@ TEST(Object, AMissingSymbolIsAnErrorOfTheLinker) {
   EXPECT_FALSE(link_shared({emit_object({add_one()}, target)}, {"add_one"}, target).empty()) << "the linker runs again";
 }
 
+TEST(Object, AxesOfAGpuAreRefused) {
+  const loop::Function grid = loop::parse_function(
+      "func @grid(%x: float32[8], out %y: float32[8]) { for i from 0 count 8 bind block.x { %y[i] = %x[i] } }");
+  try {
+    emit_object({grid}, host_target());
+    FAIL() << "compiled";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::CodegenUnsupported);
+    EXPECT_NE(std::string(error.what()).find("bound to block.x"), std::string::npos) << error.what();
+  }
+}
+
 TEST(Object, NamesOfTheModelReachTheDebugger) {
   const std::string text = emit_llvm({add_one()}, host_target());
   EXPECT_NE(text.find("DISubprogram(name: \"layer1.add\""), std::string::npos) << text;

@@ -501,6 +501,14 @@ class Parser {
     error(fmt::format("expected a statement, found '{}'", token.text));
   }
 
+  ThreadAxis thread_axis() {
+    const Token token = take(TokenKind::Name, "an axis");
+    const auto axis = find_thread_axis(token.text);
+    if (!axis)
+      error_at(token, fmt::format("unknown axis {}: they are block.x … block.z and thread.x … thread.z", token.text));
+    return *axis;
+  }
+
   Stmt for_statement(const Token& token) {
     const std::string name = take(TokenKind::Name, "a variable").text;
     expect("from");
@@ -514,6 +522,8 @@ class Parser {
       kind = ForKind::Vectorized;
     else if (accept("unrolled"))
       kind = ForKind::Unrolled;
+    else if (accept("bind"))
+      kind = bound_to(thread_axis());
     Var var(name);
     return with_var(name, var, [&] {
       Stmt body = braces();

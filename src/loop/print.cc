@@ -263,7 +263,10 @@ class Printer {
         alias_shared({s->min, s->extent});
         std::string range = " from " + expression(s->min) + " count " + expression(s->extent);
         scoped(vars_, used_vars_, s->var.var(), [&](const std::string& var) {
-          braces("for " + var + range + kKinds[static_cast<int>(s->for_kind)], s->body);
+          const auto axis = axis_of(s->for_kind);
+          braces("for " + var + range +
+                     (axis ? std::string(" bind ") + name_of(*axis) : kKinds[static_cast<int>(s->for_kind)]),
+                 s->body);
         });
         break;
       }

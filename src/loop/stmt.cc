@@ -2,9 +2,37 @@
 // Builders of statements.
 #include "loop/stmt.h"
 
+#include <array>
+
 #include "base/error.h"
 
 namespace treadle::loop {
+namespace {
+
+constexpr std::array<const char*, 6> kThreadAxes = {"block.x",  "block.y",  "block.z",
+                                                    "thread.x", "thread.y", "thread.z"};
+
+}  // namespace
+
+const char* name_of(ThreadAxis axis) { return kThreadAxes[static_cast<size_t>(axis)]; }
+
+std::optional<ThreadAxis> find_thread_axis(std::string_view name) {
+  for (size_t i = 0; i < kThreadAxes.size(); ++i) {
+    if (name == kThreadAxes[i]) return static_cast<ThreadAxis>(i);
+  }
+  return std::nullopt;
+}
+
+bool is_thread(ThreadAxis axis) { return axis >= ThreadAxis::ThreadX; }
+
+ForKind bound_to(ThreadAxis axis) {
+  return static_cast<ForKind>(static_cast<int>(ForKind::BlockX) + static_cast<int>(axis));
+}
+
+std::optional<ThreadAxis> axis_of(ForKind kind) {
+  if (kind < ForKind::BlockX) return std::nullopt;
+  return static_cast<ThreadAxis>(static_cast<int>(kind) - static_cast<int>(ForKind::BlockX));
+}
 
 Stmt store(const Buffer& buffer, std::vector<Expr> indices, Expr value) {
   // The checks of a load hold here too; its lanes are those that the value must have.

@@ -8,7 +8,9 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "loop/expr.h"
@@ -56,7 +58,22 @@ enum class ForKind {
   Parallel,    // iterations are independent and may run at once, in any order
   Vectorized,  // a mark: all iterations become one statement on vectors; constant extent
   Unrolled,    // a mark: the body is repeated; constant extent
+  // Bound to an axis of the grid of blocks that a GPU runs, or of the threads of one block: iterations as of Parallel.
+  BlockX,
+  BlockY,
+  BlockZ,
+  ThreadX,
+  ThreadY,
+  ThreadZ,
 };
+
+// The axes of a GPU, CUDA's blockIdx.x … threadIdx.z; as text block.x … thread.z.
+enum class ThreadAxis { BlockX, BlockY, BlockZ, ThreadX, ThreadY, ThreadZ };
+const char* name_of(ThreadAxis axis);
+std::optional<ThreadAxis> find_thread_axis(std::string_view name);
+bool is_thread(ThreadAxis axis);  // of the threads of a block
+ForKind bound_to(ThreadAxis axis);
+std::optional<ThreadAxis> axis_of(ForKind kind);  // nullopt: bound to none
 
 struct For : StmtNode {
   static constexpr StmtKind Kind = StmtKind::For;
@@ -205,6 +222,14 @@ bool structural_equal(const Function& a, const Function& b);
 uint64_t structural_hash(const Function& function);
 // Errors: LoopInvalid naming the function, the statement and the rule (the rules head verify.cc).
 void verify(const Function& function);
+// What binds a variable around a statement: a loop, or a let (then Serial).
+struct Binder {
+  Var var;
+  ForKind kind;
+};
+// Which rule a loop of this kind and extent breaks by its axis when it stands inside `around`, outermost first: a
+// sentence about the loop, empty when it breaks none.
+std::string binding_problem(const std::vector<Binder>& around, ForKind kind, const Expr& extent);
 
 // Runs a function without scheduling or code generation: the reference evaluator. `args`: one tensor per buffer,
 // outputs included (allocated by the caller). `scalars` left out are read off the arguments' extents. Bounds of every

@@ -158,6 +158,7 @@ TEST(LoopText, WrongTexts) {
       {"func @\"f", "string without end", "text:1:7"},
       {"func @f(out %a: int64[4], out %a: int64[4]) { }", "declared twice", "text:1:31"},
       {"func @f(out %a: int64[4]) { for i from int8(0) count 4 { } }", "no", "text:1:29"},
+      {"func @f(out %a: int64[4]) { for i from 0 count 4 bind warp.x { } }", "unknown axis warp.x", "text:1:55"},
       {"frob", "expected 'func', found 'frob'", "text:1:1"},
   };
   for (const BadText& bad : cases) {

@@ -17,6 +17,9 @@
 // results. 11  A constant is a value of its dtype. 12  A ramp and a broadcast are made from scalars and have two lanes
 // or more; what is reduced over lanes is a vector. 13  Extern and Address occur only in Evaluate, which holds an Extern
 // that gives int32.
+// 14  A loop bound to an axis has an extent that is known before the outermost bound loop around it starts: it reads no
+//  memory and no variable from inside that loop. No loop around it is bound to the same axis, vectorized or unrolled,
+//  and no loop of threads stands around a loop of blocks.
 #include <cmath>
 #include <unordered_set>
 
@@ -207,10 +210,12 @@ class Verifier {
     return lanes;
   }
 
-  void bind(const Var& var, const Stmt& body) {
+  void bind(const Var& var, const Stmt& body, ForKind kind = ForKind::Serial) {
     require(vars_.insert(var.var()).second, 2, "variable {} is bound again inside its scope", var.name());
     seen_.clear();
+    binders_.push_back({var, kind});
     statement(body);
+    binders_.pop_back();
     vars_.erase(var.var());
     seen_.clear();
   }
@@ -239,10 +244,12 @@ class Verifier {
           require(expr->defined() && expr->dtype() == dtype::int64_ && expr->lanes() == 1, 7,
                   "the range of {} is no int64", s->var.name());
         }
-        const bool by_constant =
-            s->for_kind == ForKind::Serial || s->for_kind == ForKind::Parallel || s->extent.as<IntImm>();
-        require(by_constant, 7, "extent {} of {} is not constant", Shown{s->extent}, s->var.name());
-        bind(s->var, s->body);
+        const bool repeats = s->for_kind == ForKind::Vectorized || s->for_kind == ForKind::Unrolled;
+        require(!repeats || s->extent.as<IntImm>(), 7, "extent {} of {} is not constant", Shown{s->extent},
+                s->var.name());
+        const std::string problem = binding_problem(binders_, s->for_kind, s->extent);
+        require(problem.empty(), 14, "loop {} {}", s->var.name(), problem);
+        bind(s->var, s->body, s->for_kind);
         break;
       }
       case StmtKind::While:
@@ -300,6 +307,7 @@ class Verifier {
   std::unordered_set<const VarNode*> vars_;
   std::unordered_set<const BufferNode*> buffers_, inputs_;
   std::unordered_set<const ExprNode*> seen_;
+  std::vector<Binder> binders_;  // around this place
   const Stmt* at_ = nullptr;
   bool in_evaluate_ = false;
 };
@@ -307,5 +315,41 @@ class Verifier {
 }  // namespace
 
 void verify(const Function& function) { Verifier(function).run(); }
+
+std::string binding_problem(const std::vector<Binder>& around, ForKind kind, const Expr& extent) {
+  const auto axis = axis_of(kind);
+  if (!axis) return "";
+  struct Uses : ExprVisitor {
+    void visit_expr(const Expr& e) override {
+      reads_memory |= e.kind() == ExprKind::Load || e.kind() == ExprKind::Extern;
+      if (const auto* var = e.as<VarNode>()) vars.insert(var);
+      visit_children(e);
+    }
+    bool reads_memory = false;
+    std::unordered_set<const VarNode*> vars;
+  } uses;
+  uses.visit(extent);
+  if (uses.reads_memory) return fmt::format("is bound to {} and its extent reads memory", name_of(*axis));
+  bool in_grid = false;
+  for (const Binder& outer : around) {
+    const std::string& name = outer.var.name();
+    const auto outer_axis = axis_of(outer.kind);
+    if (outer_axis == axis) return fmt::format("is bound to {}, as loop {} around it is", name_of(*axis), name);
+    if (outer_axis && is_thread(*outer_axis) && !is_thread(*axis)) {
+      return fmt::format("is bound to {} inside loop {} of {}, but blocks stand outside of threads", name_of(*axis),
+                         name, name_of(*outer_axis));
+    }
+    if (outer.kind == ForKind::Vectorized || outer.kind == ForKind::Unrolled) {
+      return fmt::format("is bound to {} inside loop {}, which is {}", name_of(*axis), name,
+                         outer.kind == ForKind::Vectorized ? "vectorized" : "unrolled");
+    }
+    in_grid |= outer_axis.has_value();
+    if (in_grid && uses.vars.count(outer.var.var())) {
+      return fmt::format("is bound to {} but its extent {} depends on {}, known only inside the grid", name_of(*axis),
+                         to_string(extent), name);
+    }
+  }
+  return "";
+}
 
 }  // namespace treadle::loop

@@ -109,6 +109,20 @@ TEST_F(Verify, Rule7Loops) {
   }
 }
 
+TEST_F(Verify, Rule14Axes) {
+  const ForKind block = bound_to(ThreadAxis::BlockX), thread = bound_to(ThreadAxis::ThreadX);
+  const Var j("j");
+  const auto nest = [&](ForKind outer, ForKind inner, const Expr& extent) {
+    return for_loop(i, 0, 2, for_loop(j, 0, extent, store(out, {i * 4 + j}, one), inner), outer);
+  };
+  verify(function(nest(block, thread, 4)));
+  verify(function(nest(ForKind::Serial, thread, i + 1)));  // the grid starts anew in each iteration
+  breaks(14, nest(thread, block, 4));
+  breaks(14, nest(thread, thread, 4));
+  breaks(14, nest(ForKind::Unrolled, thread, 4));
+  breaks(14, nest(block, thread, i + 1));
+}
+
 TEST_F(Verify, Rule8Conditions) {
   breaks(8, Stmt(std::make_shared<If>(Expr(1), put(one), Stmt())));
   breaks(8, Stmt(std::make_shared<While>(broadcast(bool_imm(true), 4), put(one))));

@@ -88,6 +88,17 @@ bool Emitter::is_outside(const Stage& stage, const Var& outer, const Var& inner)
   return last < first;
 }
 
+// Whether a loop that makes up `loop` is bound to an axis of a GPU.
+bool Emitter::is_bound(const Stage& stage, const Var& loop) {
+  const std::vector<Var> parts = leaves(stage, loop);
+  return std::any_of(parts.begin(), parts.end(), [&](const Var& v) { return axis_of(stage.kind_of(v)).has_value(); });
+}
+
+// Whether the last tile of a split can have an inner loop with fewer iterations.
+bool Emitter::may_shorten(const Stage& stage, const Var& outer, const Var& inner) {
+  return is_outside(stage, outer, inner) && !is_bound(stage, inner);
+}
+
 // The extents of both loops of a split, the value of the loop that was split, and a guard where the inner loop cannot
 // be clipped.
 Expr Emitter::plan_split(const Stage& stage, const Stage::Relation& r, std::map<const VarNode*, Expr>& extent,
@@ -107,7 +118,7 @@ Expr Emitter::plan_split(const Stage& stage, const Stage::Relation& r, std::map<
     const Expr longer = analyzer_.simplify(whole - tiles * (most - int_imm(1)));
     extent[r.outer.var()] = analyzer_.simplify(tiles);
     extent[r.inner.var()] = select(r.outer < longer, most, most - int_imm(1));
-    if (!is_outside(stage, r.outer, r.inner)) {
+    if (!may_shorten(stage, r.outer, r.inner)) {
       nest.guards.push_back(r.inner < extent[r.inner.var()]);
       extent[r.inner.var()] = most;
     }
@@ -122,7 +133,7 @@ Expr Emitter::plan_split(const Stage& stage, const Stage::Relation& r, std::map<
     }
     return min(r.outer * factor, whole - factor) + r.inner;
   }
-  if (is_outside(stage, r.outer, r.inner)) {
+  if (may_shorten(stage, r.outer, r.inner)) {
     extent[r.inner.var()] = min(factor, whole - r.outer * factor);
   } else {
     nest.guards.push_back(r.outer * factor + r.inner < whole);
@@ -133,7 +144,16 @@ Expr Emitter::plan_split(const Stage& stage, const Stage::Relation& r, std::map<
 Emitter::Nest Emitter::plan(Stage& stage, const Region& region) {
   Nest nest{&stage, {}, {}, {}};
   std::map<const VarNode*, Expr> extent;
-  for (size_t i = 0; i < stage.axis_loops_.size(); ++i) extent[stage.axis_loops_[i].var()] = region.extent[i];
+  for (size_t i = 0; i < stage.axis_loops_.size(); ++i) {
+    const Var& loop = stage.axis_loops_[i];
+    extent[loop.var()] = region.extent[i];
+    // What a bound loop computes of another stage is guarded by the region's extent, which may differ between blocks.
+    if (stage.at_root() || as_int(region.extent[i]) || !is_bound(stage, loop)) continue;
+    if (const auto most = analyzer_.upper_bound(region.extent[i])) {
+      nest.guards.push_back(loop < region.extent[i]);
+      extent[loop.var()] = int_imm(*most);
+    }
+  }
   for (size_t i = 0; i < stage.reduce_loops_.size(); ++i)
     extent[stage.reduce_loops_[i].var()] = stage.reduction_->extents[i];
 
@@ -191,6 +211,23 @@ Stmt Emitter::update(Nest& nest) {
   return result;
 }
 
+bool Emitter::uses_reduction(const Expr& expr, const Stage& stage) {
+  struct Finder : ExprVisitor {
+    explicit Finder(const Stage& s) : stage(s) {}
+    void visit_expr(const Expr& e) override {
+      if (const auto* var = e.as<VarNode>()) {
+        const auto loop = stage.reduce_.find(var);
+        found |= loop != stage.reduce_.end() && loop->second;
+      }
+      visit_children(e);
+    }
+    const Stage& stage;
+    bool found = false;
+  } finder(stage);
+  finder.visit(expr);
+  return finder.found;
+}
+
 // The start values of a reduction, over the data loops at `level` and inside.
 Stmt Emitter::initial(Nest& nest, size_t level) {
   const Stage& stage = *nest.stage;
@@ -198,12 +235,13 @@ Stmt Emitter::initial(Nest& nest, size_t level) {
   const Buffer& buffer = targets_.at(stage.buffer_.get()).buffer;
   const Expr start = r.init.defined() ? value_of(nest, r.init) : reduce_identity(r.op, buffer->dtype);
   Stmt body = store(buffer, place(nest), start);
+  for (const Expr& guard : nest.guards) {
+    if (!uses_reduction(guard, stage)) body = if_then(guard, body);
+  }
   for (size_t i = stage.loops_.size(); i-- > level;) {
     const Var& loop = stage.loops_[i];
     if (stage.is_reduce_loop(loop)) continue;
-    const auto kind = stage.kinds_.find(loop.var());
-    body =
-        for_loop(loop, int_imm(0), nest.extents[i], body, kind == stage.kinds_.end() ? ForKind::Serial : kind->second);
+    body = for_loop(loop, int_imm(0), nest.extents[i], body, stage.kind_of(loop));
   }
   return fresh_copy(body);
 }
@@ -219,10 +257,14 @@ Stmt Emitter::emit(Nest& nest, size_t level) {
   if (stage.reduction_lanes_ > 0 && level + 1 == stage.loops_.size()) {
     body = vector_reduction(nest);
   } else {
+    const ForKind kind = stage.kind_of(loop);
+    const std::string problem = binding_problem(around_, kind, nest.extents[level]);
+    if (!problem.empty())
+      fail(ErrorCode::ScheduleInvalid, "stage {}: loop {} {}", stage.buffer_->name, loop.name(), problem);
+    around_.push_back({loop, kind});
     body = emit_attached(nest, level, Stmt());
-    const auto kind = stage.kinds_.find(loop.var());
-    body = for_loop(loop, int_imm(0), nest.extents[level], body,
-                    kind == stage.kinds_.end() ? ForKind::Serial : kind->second);
+    around_.pop_back();
+    body = for_loop(loop, int_imm(0), nest.extents[level], body, kind);
   }
   return starts ? block({initial(nest, level), body}) : body;
 }

@@ -44,6 +44,8 @@ class Emitter {
 
   static std::vector<loop::Var> leaves(const Stage& stage, const loop::Var& loop);
   static bool is_outside(const Stage& stage, const loop::Var& outer, const loop::Var& inner);
+  static bool is_bound(const Stage& stage, const loop::Var& loop);
+  static bool may_shorten(const Stage& stage, const loop::Var& outer, const loop::Var& inner);
   loop::Expr plan_split(const Stage& stage, const Stage::Relation& relation,
                         std::map<const loop::VarNode*, loop::Expr>& extent, Nest& nest);
   Nest plan(Stage& stage, const Region& region);
@@ -51,6 +53,7 @@ class Emitter {
   loop::Stmt emit_attached(Nest& nest, size_t level, loop::Stmt body);
   loop::Stmt emit_stage(Stage& stage, const Region& region, const Target& target);
   loop::Stmt update(Nest& nest);
+  static bool uses_reduction(const loop::Expr& expr, const Stage& stage);  // whether it depends on a reduction's loop
   loop::Stmt initial(Nest& nest, size_t level);
   loop::Stmt vector_reduction(Nest& nest);
   std::vector<loop::Expr> place(const Nest& nest);
@@ -63,6 +66,7 @@ class Emitter {
   Schedule& schedule_;
   Analyzer analyzer_;
   std::map<const loop::BufferNode*, Target> targets_;
+  std::vector<loop::Binder> around_;  // the loops around what is emitted
 };
 
 }  // namespace treadle::schedule

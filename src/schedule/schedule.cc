@@ -143,16 +143,29 @@ std::array<Var, 4> Stage::tile(const Var& x, const Var& y, int64_t x_factor, int
 
 void Stage::mark(const Var& loop, ForKind kind) {
   position(loop);
-  if (kind == ForKind::Parallel && is_reduce_loop(loop)) {
+  const auto axis = axis_of(kind);
+  if ((kind == ForKind::Parallel || axis) && is_reduce_loop(loop)) {
     fail(ErrorCode::ScheduleInvalid, "stage {}: loop {} belongs to the reduction, its iterations depend on each other",
          buffer_->name, loop.name());
   }
+  for (const Var& other : loops_) {
+    if (axis && !other.same_as(loop) && kind_of(other) == kind) {
+      fail(ErrorCode::ScheduleInvalid, "stage {}: loops {} and {} are both bound to {}", buffer_->name, other.name(),
+           loop.name(), name_of(*axis));
+    }
+  }
   kinds_[loop.var()] = kind;
+}
+
+ForKind Stage::kind_of(const Var& loop) const {
+  const auto kind = kinds_.find(loop.var());
+  return kind == kinds_.end() ? ForKind::Serial : kind->second;
 }
 
 void Stage::vectorize(const Var& loop) { mark(loop, ForKind::Vectorized); }
 void Stage::unroll(const Var& loop) { mark(loop, ForKind::Unrolled); }
 void Stage::parallel(const Var& loop) { mark(loop, ForKind::Parallel); }
+void Stage::bind(const Var& loop, ThreadAxis axis) { mark(loop, bound_to(axis)); }
 
 void Stage::vectorize_reduction(const Var& loop, int lanes, int unroll) {
   if (position(loop) + 1 != loops_.size() || !is_reduce_loop(loop)) {

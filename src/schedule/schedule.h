@@ -59,6 +59,9 @@ class Stage {
   void vectorize(const loop::Var& loop);
   void unroll(const loop::Var& loop);
   void parallel(const loop::Var& loop);
+  // The loop's iterations become blocks of a GPU's grid or threads of a block. Where a split does not divide, a bound
+  // inner loop is guarded instead of shortened, since its extent must be known before the grid starts.
+  void bind(const loop::Var& loop, loop::ThreadAxis axis);
   // Combines over the innermost loop, which must be one of the reduction, with `unroll` vectors of `lanes` partial
   // results.
   void vectorize_reduction(const loop::Var& loop, int lanes, int unroll);
@@ -86,6 +89,7 @@ class Stage {
   bool is_reduce_loop(const loop::Var& loop) const;
   std::pair<loop::Var, loop::Var> split_as(Relation::Kind kind, const loop::Var& loop, int64_t factor, Tail tail);
   void mark(const loop::Var& loop, loop::ForKind kind);
+  loop::ForKind kind_of(const loop::Var& loop) const;
   bool has_attached(const loop::Var& loop) const;
   void move_attached(const loop::Var& from, const loop::Var& to);
 

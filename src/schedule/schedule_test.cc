@@ -186,6 +186,75 @@ TEST(Schedule, SplitIntoParts) {
   }
 }
 
+// Blocks and threads are loops to the interpreter.
+TEST(Schedule, BindsToAxesOfAGpu) {
+  for (int64_t factor : {1, 4, 5, 13, 64}) {
+    Matmul m;
+    Schedule s("f", {m.a, m.b}, {m.c});
+    Stage& c = s.stage(m.c);
+    const auto [xo, xi] = c.split(c.axis(0), factor);
+    const auto [yo, yi] = c.split(c.axis(1), 8);
+    c.reorder({xo, yo, xi, yi, c.reduce_axis(0)});
+    c.bind(xo, ThreadAxis::BlockY);
+    c.bind(yo, ThreadAxis::BlockX);
+    c.bind(xi, ThreadAxis::ThreadY);
+    c.bind(yi, ThreadAxis::ThreadX);
+    check(s, {m.a, m.b}, {m.c});
+    const std::string text = to_string(finish(s.lower()));
+    for (const char* axis : {"bind block.y", "bind block.x", "bind thread.y", "bind thread.x"})
+      EXPECT_NE(text.find(axis), std::string::npos) << text;
+  }
+}
+
+TEST(Schedule, BoundStageInsideABlock) {
+  for (int64_t extent : {3, 16, 37}) {
+    const T x = placeholder("x", {extent}, dtype::float32_);
+    const T y = compute("y", {extent}, [&](const auto& i) { return x(i[0]) * x(i[0]); });
+    const T z = compute("z", {extent}, [&](const auto& i) { return y(i[0]) + x(i[0]); });
+    Schedule s("f", {x}, {z});
+    Stage &zs = s.stage(z), &ys = s.stage(y);
+    const auto [block, thread] = zs.split(zs.axis(0), 16);
+    zs.bind(block, ThreadAxis::BlockX);
+    zs.bind(thread, ThreadAxis::ThreadX);
+    ys.compute_at(zs, block);
+    ys.bind(ys.axis(0), ThreadAxis::ThreadX);
+    check(s, {x}, {z});
+  }
+}
+
+TEST(Schedule, CollapsedAxes) {
+  for (int64_t factor : {2, 5, 7}) {
+    const T x = placeholder("x", {3, 7, 5}, dtype::float32_);
+    const T y = compute("y", {3, 7, 5}, [&](const auto& i) { return x(i[0], i[1], i[2]) * x(i[0], i[1], 0); });
+    Schedule s("f", {x}, {y});
+    Stage& ys = s.stage(y);
+    s.collapse(ys, 0);
+    ASSERT_EQ(ys.axes().size(), 2u);
+    const auto [o, i] = ys.split(ys.axis(0), factor);
+    ys.vectorize(ys.axis(1));
+    ys.parallel(o);
+    expect_same(finish(s.lower()), {x}, {y});  // y has two axes before its memory becomes flat
+  }
+}
+
+// What a stage computes behind the end of its shape is never read.
+TEST(Schedule, RoundedUpRegions) {
+  for (int64_t extent : {1, 8, 13}) {
+    for (int64_t multiple : {4, 8}) {
+      const T x = placeholder("x", {16}, dtype::float32_);
+      const T y = compute("y", {extent}, [&](const auto& i) { return x(i[0]) + x(0); });
+      const T z = compute("z", {3, extent}, [&](const auto& i) { return y(i[1]) * x(i[0]); });
+      Schedule s("f", {x}, {z});
+      Stage &ys = s.stage(y), &zs = s.stage(z);
+      ys.compute_at(zs, zs.axis(0));
+      ys.round_up(0, multiple);
+      const auto [o, i] = ys.split(ys.axis(0), multiple);
+      ys.vectorize(i);
+      check(s, {x}, {z});
+    }
+  }
+}
+
 template <typename F>
 void expect_invalid(F&& f, const std::string& part) {
   try {
@@ -195,6 +264,20 @@ void expect_invalid(F&& f, const std::string& part) {
     EXPECT_EQ(error.code(), ErrorCode::ScheduleInvalid);
     EXPECT_NE(error.message().find(part), std::string::npos) << error.message();
   }
+}
+
+TEST(Schedule, WrongBindings) {
+  Matmul m;
+  Schedule s("f", {m.a, m.b}, {m.d});
+  Stage &c = s.stage(m.c), &d = s.stage(m.d);
+  expect_invalid([&] { c.bind(c.reduce_axis(0), ThreadAxis::ThreadX); }, "depend");
+  d.bind(d.axis(0), ThreadAxis::ThreadX);
+  expect_invalid([&] { d.bind(d.axis(1), ThreadAxis::ThreadX); }, "both bound to thread.x");
+  d.bind(d.axis(1), ThreadAxis::BlockX);
+  expect_invalid([&] { s.lower(); }, "blocks stand outside of threads");
+  d.bind(d.axis(1), ThreadAxis::ThreadY);
+  d.unroll(d.axis(0));
+  expect_invalid([&] { s.lower(); }, "unrolled");
 }
 
 TEST(Schedule, Errors) {

@@ -80,7 +80,7 @@ class Simplifier {
     const auto most = analyzer_.upper_bound(extent);
     if (most && *most <= 0) return block({});
     const int64_t* constant = as_int(extent);
-    if (constant && *constant == 1) {
+    if (constant && *constant == 1 && !axis_of(s->for_kind)) {  // without its axis every thread would run the body
       values_[s->var.var()] = min;
       Stmt body = run(s->body);
       values_.erase(s->var.var());

@@ -160,6 +160,10 @@ void FunctionEmitter::emit_stmt(const Stmt& stmt) {
 }
 
 void FunctionEmitter::emit_for(const loop::For& loop) {
+  if (const auto axis = loop::axis_of(loop.for_kind)) {
+    fail(ErrorCode::CodegenUnsupported, "function {}: loop {} is bound to {}, an axis of a GPU, and {} has none",
+         source_.name, loop.var.name(), loop::name_of(*axis), state_.target.triple);
+  }
   const int64_t* extent = loop::as_int(loop.extent);
   if (extent != nullptr && *extent <= 0) return;
   if (extent != nullptr && *extent == 1) {

@@ -34,6 +34,8 @@ class PerfMap : public llvm::orc::ObjectLinkingLayer::Plugin {
  public:
   void modifyPassConfig(llvm::orc::MaterializationResponsibility&, llvm::jitlink::LinkGraph&,
                         llvm::jitlink::PassConfiguration& config) override {
+    // References inside an object go by sections, so that the symbols of parallel loops' bodies count as unused.
+    config.PrePrunePasses.push_back(llvm::jitlink::markAllSymbolsLive);
     config.PostFixupPasses.push_back([](llvm::jitlink::LinkGraph& graph) {
       static std::mutex mutex;
       const std::lock_guard<std::mutex> lock(mutex);

@@ -6,7 +6,7 @@ The words after the three backticks say which:
   bash            run from the repository's root, with the command treadle in the path
   python          run by the Python of the tests
   cpp FILE, ...   (any language) the block must stand in FILE line for line, indentation aside; the build or the tests run FILE
-  text, relay     is shown, not run
+  text, relay     is shown, not run; text must not hold commands
   bash norun      installs or tests the whole, so it is not run from here: allowed for the two commands of NORUN only
 """
 
@@ -35,6 +35,13 @@ def blocks():
             if words and words[0] in SHOWN:
                 continue
             yield pytest.param(words, found[2], id=f"{page.relative_to(ROOT)}:{line}")
+
+
+def test_commands_are_not_shown_as_text():
+    command = re.compile(r"^\s*(\$ )?(treadle |(\S*/)?python)", re.MULTILINE)
+    found = [f"{page.relative_to(ROOT)}: {line}" for page in PAGES for words, code in BLOCK.findall(page.read_text()) if words.split()[:1] == ["text"]
+             for line in code.splitlines() if command.match(line)]
+    assert not found, "blocks of commands are marked bash, so that they are run:\n" + "\n".join(found)
 
 
 def run(command):

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,8 +26,8 @@ __all__ = ["InferenceSession", "ModelMetadata", "NodeArg", "compile"]
 _PROVIDER = "CPUExecutionProvider"
 _ONNX_TYPES = {"float32": "float", "float64": "double"}  # others have the same name
 
-Model = "str | os.PathLike[str] | bytes | bytearray | memoryview"
-InputShapes = Mapping[str, Sequence["int | str"]]
+Model: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview
+InputShapes: TypeAlias = Mapping[str, Sequence[int | str]]
 
 
 @dataclass(frozen=True)

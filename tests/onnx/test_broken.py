@@ -14,12 +14,12 @@ SECONDS = 60  # for one model, with sanitizers
 
 
 def tool_path():
-    """The test program of the build in TREADLE_BUILD, or else the newest one."""
+    """The test program of the build in TREADLE_BUILD; else that of build/debug, which has sanitizers; else that of build/release."""
     given = os.environ.get("TREADLE_BUILD")
-    candidates = [pathlib.Path(given)] if given else list((ROOT / "build").glob("*/"))
-    found = [path for folder in candidates if (path := folder / "tests" / "treadle_onnx_tool").exists()]
+    folders = [pathlib.Path(given)] if given else [ROOT / "build" / "debug", ROOT / "build" / "release"]
+    found = [path for folder in folders if (path := folder / "tests" / "treadle_onnx_tool").exists()]
     assert found, "treadle_onnx_tool is not built"
-    return max(found, key=lambda path: path.stat().st_mtime)
+    return found[0]
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +29,14 @@ def tool():
 
 def run(tool, path):
     return subprocess.run([tool, "import", path], capture_output=True, timeout=SECONDS)
+
+
+def test_sanitizers_watch(tool):
+    """The program of the preset debug calls into both sanitizers, so that what follows finds their faults."""
+    if tool.parent.parent.name != "debug":
+        pytest.skip(f"{tool} is not of the preset debug, which is not built")
+    data = tool.read_bytes()
+    assert b"__asan_init" in data and b"__ubsan_handle" in data, f"{tool} has no sanitizers"
 
 
 def test_broken_models(tool, tmp_path):

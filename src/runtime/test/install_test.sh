@@ -13,10 +13,9 @@ test -f "$lib/libtreadle_runtime.a"
 test -f "$lib/cmake/treadle/treadle-config.cmake"
 test -f "$lib/pkgconfig/treadle-runtime.pc"
 
-${CC:-cc} -std=c11 -Wall -Wextra -Werror -I"$prefix/include" "$source/examples/c/classify.c" -L"$lib" -ltreadle_runtime -lm \
-  -o "$prefix/classify"
+${CC:-cc} -std=c11 -Wall -Wextra -Werror -I"$prefix/include" "$source/examples/c/classify.c" -L"$lib" -ltreadle_runtime -o "$prefix/classify"
 LD_LIBRARY_PATH=$lib "$prefix/classify" "$model" | tee "$prefix/answer"
-grep -q '^class 0 *100.0 %$' "$prefix/answer"
+grep -q '^class 0  10$' "$prefix/answer"
 if LD_LIBRARY_PATH=$lib "$prefix/classify" "$prefix/classify" 2>"$prefix/error"; then exit 1; fi
 grep -q 'TRD-ART-001' "$prefix/error"
 

@@ -229,8 +229,9 @@ AttrValue list_value(const std::vector<AttrValue>& items) {
     for (const AttrValue& item : items) list.push_back(convert(item));
     return AttrValue(std::move(list));
   };
-  if (all(int64_t{}, bool{})) return collect(Ints(), [](const AttrValue& v) { return *as_int(v); });
-  if (all(int64_t{}, bool{}, double{})) return collect(Floats(), [](const AttrValue& v) { return *as_double(v); });
+  if (all(int64_t{}, bool{})) return collect(Ints(), [](const AttrValue& v) { return as_int(v).value(); });
+  if (all(int64_t{}, bool{}, double{}))
+    return collect(Floats(), [](const AttrValue& v) { return as_double(v).value(); });
   if (all(std::string{})) return collect(Strings(), [](const AttrValue& v) { return std::get<std::string>(v); });
   if (all(Ints{})) return collect(IntLists(), [](const AttrValue& v) { return std::get<Ints>(v); });
   // A symbolic extent is written as a string.

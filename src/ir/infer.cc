@@ -149,7 +149,7 @@ class Inference {
       case ExprKind::Tuple: {
         std::vector<Type> fields;
         for (const Expr& operand : operands) fields.push_back(slot(operand));
-        slots_[expr.get()] = keeps_type ? expr.type() : tuple_type(std::move(fields));
+        slots_[expr.get()] = keeps_type ? expr.type() : tuple_type(fields);
         break;
       }
       case ExprKind::Let:

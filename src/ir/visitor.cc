@@ -119,7 +119,8 @@ Expr Mutator::mutate(const Expr& root) {
     }
     const Expr after = changed ? with_children(done.expr, operands) : done.expr;
     Expr result = rewrite(done.expr, after);
-    memo_[done.expr.get()] = result.defined() ? std::move(result) : after;
+    if (!result.defined()) result = after;
+    memo_[done.expr.get()] = std::move(result);
   }
   return mapped(root);
 }

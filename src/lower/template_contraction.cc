@@ -25,7 +25,6 @@ namespace treadle::lower {
 
 using namespace loop;  // NOLINT(google-build-using-namespace): this file is about every node of it
 using schedule::Analyzer;
-using schedule::Schedule;
 using schedule::Stage;
 using schedule::Tail;
 

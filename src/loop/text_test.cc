@@ -59,6 +59,33 @@ TEST(LoopText, TextRuns) {
   EXPECT_EQ(y.at(0), sum);
 }
 
+TEST(LoopText, EveryAxisOfAGrid) {
+  const char* names[] = {"block.x", "block.y", "block.z", "thread.x", "thread.y", "thread.z"};
+  std::vector<Function> functions;
+  for (const char* name : names) {
+    functions.push_back(parse_function(fmt::format(
+        "func @f(out %a: int64[4]) {{\n  for i from 0 count 4 bind {} {{\n    %a[i] = i\n  }}\n}}\n", name)));
+    const Function& f = functions.back();
+    const auto axis = axis_of(f.body.as<For>()->for_kind);
+    ASSERT_TRUE(axis);
+    EXPECT_STREQ(name_of(*axis), name);
+    EXPECT_EQ(is_thread(*axis), name[0] == 't');
+    EXPECT_EQ(bound_to(*axis), f.body.as<For>()->for_kind);
+    EXPECT_THAT(to_string(f), HasSubstr(fmt::format("for i from 0 count 4 bind {} {{", name)));
+    expect_round_trip(f);
+    verify(f);
+    treadle::Tensor a = treadle::Tensor::zeros(dtype::int64_, {4});
+    interpret(f, {a});
+    EXPECT_EQ(a.at(3), 3);
+  }
+  for (const Function& a : functions) {
+    for (const Function& b : functions) {
+      EXPECT_EQ(structural_equal(a, b), &a == &b);
+      EXPECT_EQ(structural_hash(a) == structural_hash(b), &a == &b);
+    }
+  }
+}
+
 TEST(LoopText, ConstantsOfEveryDtype) {
   for (DType dtype : all_dtypes()) {
     Buffer out = make_buffer("out", dtype, {8});
@@ -159,6 +186,8 @@ TEST(LoopText, WrongTexts) {
       {"func @f(out %a: int64[4], out %a: int64[4]) { }", "declared twice", "text:1:31"},
       {"func @f(out %a: int64[4]) { for i from int8(0) count 4 { } }", "no", "text:1:29"},
       {"func @f(out %a: int64[4]) { for i from 0 count 4 bind warp.x { } }", "unknown axis warp.x", "text:1:55"},
+      {"func @f(out %a: int64[4]) { for i from 0 count 4 bind block.w { } }", "unknown axis block.w", "text:1:55"},
+      {"func @f(out %a: int64[4]) { for i from 0 count 4 bind { } }", "expected an axis, found '{'", "text:1:55"},
       {"frob", "expected 'func', found 'frob'", "text:1:1"},
   };
   for (const BadText& bad : cases) {

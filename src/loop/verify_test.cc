@@ -165,5 +165,26 @@ TEST_F(Verify, Rule13Calls) {
   verify(function(evaluate(extern_call("x", {address(out, {0})}))));
 }
 
+TEST_F(Verify, Rule14ExtentsKnownBeforeTheGrid) {
+  const Var j("j"), k("k");
+  const Expr n = symbol_var("N");
+  const auto bound = [](const Var& var, const Expr& extent, ThreadAxis axis, Stmt body) {
+    return for_loop(var, 0, extent, std::move(body), bound_to(axis));
+  };
+  const auto grid = [&](Stmt body) { return bound(i, 8, ThreadAxis::BlockX, std::move(body)); };
+  breaks(14, grid(for_loop(k, 0, 2, bound(j, 8, ThreadAxis::BlockX, put(one)))));
+  breaks(14, for_loop(j, 0, 4, grid(put(one)), ForKind::Vectorized));
+  breaks(14, grid(for_loop(k, 0, 2, bound(j, Expr(k) + 1, ThreadAxis::ThreadX, put(one)))));
+  breaks(14, grid(let(k, Expr(i) + 1, bound(j, k, ThreadAxis::ThreadX, put(one)))));
+  breaks(14, bound(j, cast(load(in, {0}), dtype::int64_), ThreadAxis::BlockX, put(one)));
+  // Known before the grid starts: constants, scalars, variables of loops around it. Loops side by side share an axis.
+  const Stmt threads =
+      bound(j, Expr(k) + n, ThreadAxis::ThreadX, for_loop(Var("u"), 0, 4, put(one), ForKind::Unrolled));
+  const Stmt again = bound(Var("t"), n, ThreadAxis::ThreadX, put(one));
+  Function f = function(for_loop(k, 0, 2, grid(block({threads, again})), ForKind::Parallel));
+  f.scalars = {symbol_var("N")};
+  verify(f);
+}
+
 }  // namespace
 }  // namespace treadle::loop

@@ -255,6 +255,139 @@ TEST(Schedule, RoundedUpRegions) {
   }
 }
 
+// A split whose inner loop runs outside of the outer one is guarded, the start values of the reduction too.
+TEST(Schedule, InnerLoopOutsideOfTheOuter) {
+  for (Tail tail : {Tail::Guard, Tail::Even}) {
+    Matmul m;
+    Schedule s("f", {m.a, m.b}, {m.c});
+    Stage& c = s.stage(m.c);
+    const auto [xo, xi] = c.split(c.axis(0), 4, tail);
+    c.reorder({xi, c.reduce_axis(0), xo});
+    check(s, {m.a, m.b}, {m.c});
+  }
+}
+
+TEST(Schedule, BindElementwise) {
+  for (Tail tail : {Tail::Guard, Tail::Even, Tail::ShiftInwards}) {
+    for (int64_t factor : {1, 4, 7}) {
+      const T x = placeholder("x", {7, 13, 9}, dtype::float32_);
+      const T y = compute("y", {7, 13, 9}, [&](const auto& i) { return x(i[0], i[1], i[2]) * x(i[0], i[1], 0); });
+      Schedule s("f", {x}, {y});
+      Stage& out = s.stage(y);
+      const auto [bx, bz, tx, tz] = out.tile(out.axis(1), out.axis(2), factor, 4, tail);
+      out.bind(out.axis(0), ThreadAxis::BlockY);
+      out.bind(bx, ThreadAxis::BlockX);
+      out.bind(bz, ThreadAxis::BlockZ);
+      out.bind(tx, ThreadAxis::ThreadX);
+      out.bind(tz, ThreadAxis::ThreadZ);
+      check(s, {x}, {y});
+      const std::string text = to_string(finish(s.lower()));
+      for (const char* axis : {"block.x", "block.y", "block.z", "thread.x", "thread.z"})
+        EXPECT_NE(text.find(axis), std::string::npos) << axis << " is lost\n" << text;
+    }
+  }
+}
+
+// Each block computes a tile of the product; its threads first copy the rows and columns that they share.
+TEST(Schedule, BindMatmul) {
+  for (Tail tail : {Tail::Guard, Tail::Even, Tail::ShiftInwards}) {
+    for (int place = 0; place < 3; ++place) {
+      Matmul m;
+      Schedule s("f", {m.a, m.b}, {m.c});
+      Stage& c = s.stage(m.c);
+      const auto [bx, by, tx, ty] = c.tile(c.axis(0), c.axis(1), 4, 8, tail);
+      const auto [ko, ki] = c.split(c.reduce_axis(0), 4);
+      if (place > 0) c.reorder({ko, tx, ty, ki});
+      c.bind(bx, ThreadAxis::BlockY);
+      c.bind(by, ThreadAxis::BlockX);
+      c.bind(tx, ThreadAxis::ThreadY);
+      c.bind(ty, ThreadAxis::ThreadX);
+      for (const T& t : {m.a, m.b}) {
+        if (place == 0) continue;
+        Stage& copy = s.cache_read(t->buffer, {&c});
+        copy.compute_at(c, place == 1 ? by : ko);
+        copy.bind(copy.axis(0), ThreadAxis::ThreadY);
+        copy.bind(copy.axis(1), ThreadAxis::ThreadX);
+      }
+      check(s, {m.a, m.b}, {m.c});
+    }
+  }
+}
+
+TEST(Schedule, BindSymbolicExtents) {
+  for (int64_t size : {0, 1, 4, 9}) {
+    Matmul m(symbol_var("M"), symbol_var("N"), symbol_var("K"));
+    Schedule s("f", {m.a, m.b}, {m.d});
+    Stage& d = s.stage(m.d);
+    const auto [bx, by, tx, ty] = d.tile(d.axis(0), d.axis(1), 4, 8);
+    d.bind(bx, ThreadAxis::BlockY);
+    d.bind(by, ThreadAxis::BlockX);
+    d.bind(tx, ThreadAxis::ThreadY);
+    d.bind(ty, ThreadAxis::ThreadX);
+    s.stage(m.c).compute_at(d, ty, Scope::Local);
+    check(s, {m.a, m.b}, {m.d}, {{"M", size}, {"N", 2 * size + 1}, {"K", 5}});
+  }
+}
+
+// The axes of the output and of what it reads become one, for extents that no tile divides.
+TEST(Schedule, Collapse) {
+  for (size_t axis : {size_t{0}, size_t{1}}) {
+    for (int64_t factor : {4, 8, 35}) {
+      const T x = placeholder("x", {3, 5, 7}, dtype::float32_);
+      const T y = compute("y", {3, 5, 7}, [&](const auto& i) { return x(i[0], i[1], i[2]) + x(i[0], 0, i[2]); });
+      const T z = reduce("z", {3, 5, 7}, ReduceOp::Sum, {5},
+                         [&](const auto& i, const auto& k) { return y(i[0], k[0], i[2]) * x(i[0], i[1], i[2]); });
+      Schedule s("f", {x}, {z});
+      Stage &producer = *s.stages()[0], &out = *s.stages()[1];
+      s.collapse(producer, axis);
+      ASSERT_EQ(producer.axes().size(), 2u);
+      const auto [po, pi] = producer.split(producer.axis(axis), factor);
+      producer.vectorize(pi);
+      check(s, {x}, {z});  // the output has its three axes still
+      s.collapse(out, axis);
+      const auto [oo, oi] = out.split(out.axis(axis), factor);
+      out.parallel(oo);
+      out.reorder({out.reduce_axis(0), oi});
+      out.vectorize(oi);
+      expect_same(finish(s.lower()), {x}, {z});
+    }
+  }
+}
+
+// The accumulators of a tile are whole vectors, also behind the last column, where a padded copy of b has zeros.
+TEST(Schedule, RoundUp) {
+  for (int64_t rows : {4, 5}) {
+    Matmul m;
+    Schedule s("f", {m.a, m.b}, {m.c});
+    Stage& c = s.stage(m.c);
+    Stage& acc = s.cache_write(c);
+    const Expr n = 37;
+    s.pack(
+        m.b->buffer, {&acc}, {11, 40},
+        [&](const auto& p) { return select(p[1] < n, m.b(p[0], p[1]), float_imm(0, dtype::float32_)); },
+        [](const auto& i) { return i; });
+    const auto [x, y, xi, yi] = c.tile(c.axis(0), c.axis(1), rows, 16);
+    c.vectorize(yi);
+    acc.compute_at(c, y, Scope::Local);
+    acc.round_up(1, 8);
+    const auto [v, lane] = acc.split(acc.axis(1), 8);
+    acc.reorder({acc.reduce_axis(0), acc.axis(0), v, lane});
+    acc.vectorize(lane);
+    check(s, {m.a, m.b}, {m.c});
+    // 37 = 2*16 + 5: without the rounding the last tile has 5 accumulators of a row.
+    int whole = 0, other = 0;
+    for_each(
+        finish(s.lower()).body, [](const Stmt&) {},
+        [&](const Expr& e) {
+          const auto* l = e.as<Load>();
+          if (l && l->buffer->name == "c_acc" && e.lanes() == 8) ++whole;
+          if (l && l->buffer->name == "b_pack" && e.lanes() != 8) ++other;
+        });
+    EXPECT_GT(whole, 0);
+    EXPECT_EQ(other, 0);
+  }
+}
+
 template <typename F>
 void expect_invalid(F&& f, const std::string& part) {
   try {
@@ -278,6 +411,11 @@ TEST(Schedule, WrongBindings) {
   d.bind(d.axis(1), ThreadAxis::ThreadY);
   d.unroll(d.axis(0));
   expect_invalid([&] { s.lower(); }, "unrolled");
+  expect_invalid([&] { c.bind(d.axis(0), ThreadAxis::ThreadX); }, "no loop of it");
+  d.parallel(d.axis(0));
+  c.compute_at(d, d.axis(1));
+  c.bind(c.axis(1), ThreadAxis::ThreadY);
+  expect_invalid([&] { s.lower(); }, "is bound to thread.y, as loop");
 }
 
 TEST(Schedule, Errors) {

@@ -8,8 +8,8 @@
 namespace treadle::schedule {
 
 // Simplifies index arithmetic under the ranges of loops and the conditions around; drops dead branches, loops of no
-// iteration, buffers that nothing reads; loops of one iteration, but for those bound to an axis,
-// and index Lets are substituted.
+// iteration, buffers that nothing reads; loops of one iteration (but for those bound to an axis) and index Lets are
+// substituted.
 loop::Stmt simplify(const loop::Stmt& stmt, Analyzer& analyzer);
 loop::Function simplify(const loop::Function& function);
 

@@ -29,7 +29,9 @@ def test_map_of_code_in_memory(net):
     lines = [line.split(" ", 2) for line in path.read_text().splitlines()]
     path.unlink()
     spans = sorted((int(start, 16), int(size, 16), name) for start, size, name in lines)
-    assert all(size > 0 for _, size, _ in spans)
+    assert all(start > 0 and size > 0 for start, size, _ in spans)
+    kernels = [span for span in spans if span[2].startswith("conv2d")]
+    assert all(start + size <= after for (start, size, _), (after, _, _) in zip(kernels, kernels[1:])), kernels
     names = {name for _, _, name in spans}
     convolutions = [name for name in names if name.startswith("conv2d")]
     assert any(".parallel" not in name for name in convolutions)

@@ -41,7 +41,7 @@ class PerfMap : public llvm::orc::ObjectLinkingLayer::Plugin {
       const std::lock_guard<std::mutex> lock(mutex);
       if (FILE* file = fopen(fmt::format("/tmp/perf-{}.map", getpid()).c_str(), "a")) {
         for (const llvm::jitlink::Symbol* symbol : graph.defined_symbols()) {
-          if (!symbol->hasName() || symbol->getSize() == 0) continue;
+          if (!symbol->hasName() || !symbol->isCallable() || symbol->getSize() == 0) continue;
           fmt::print(file, "{:x} {:x} {}\n", symbol->getAddress().getValue(), symbol->getSize(),
                      (*symbol->getName()).str());
         }

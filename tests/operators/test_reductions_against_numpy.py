@@ -64,6 +64,8 @@ def reduction_cases(dtype):
             if empty and name in ("max", "min", "mean"):
                 continue  # no value by the definition
             call = f"{name}({{0}}{', ' if attributes else ''}{attributes})"
+            if name == "mean" and dtype in ("int64", "uint64"):
+                limits = (-(2**50), 2**50)  # the sum fits into 64 bits
             x = values(shape, dtype, place, *limits)
             if name in ("all", "any") and len(shape) == 2:
                 x[...] = name == "all"
@@ -149,7 +151,7 @@ def sort_cases(dtype):
         for ascending in (True, False):
             places = order(wide(x), axis, ascending)
             cases.append(Case(f"sort({{0}}, axis={axis}, is_ascend={ascending})", [x], np.take_along_axis(x, places, axis)))
-            for index in ("int32", "int64", "float32"):
+            for index in ("int32", "int64"):
                 cases.append(Case(f'argsort({{0}}, axis={axis}, is_ascend={ascending}, dtype="{index}")', [x], places.astype(index)))
             for k in (0, 1, 3):
                 if x.size == 0 or k > shape[axis]:
@@ -194,7 +196,7 @@ def norm_cases(dtype):
         x = values(shape, dtype, 4)
         for name in ("nn.softmax", "nn.fast_softmax"):
             cases.append(case(f"{name}({{0}}, axis={axis})", [x], lambda x, axis=axis: scipy.special.softmax(x, axis=axis)))
-        cases.append(case(f"nn.log_softmax({{0}}, axis={axis})", [x], lambda x, axis=axis: scipy.special.log_softmax(x, axis=axis), factor=3))
+        cases.append(case(f"nn.log_softmax({{0}}, axis={axis})", [x], lambda x, axis=axis: scipy.special.log_softmax(x, axis=axis), terms=5))
     for shape, axis in [((3, 5, 17), 1), ((3, 17, 5), 2), ((2, 5, 3, 3), 1), ((2, 3, 3, 5), 3), ((2, 5), -1), ((0, 5, 3), 1)]:
         x, rank, size = values(shape, dtype, 5), len(shape), shape[axis]
         gamma, beta, mean, var = (values((size,), dtype, 6 + i, 0.5, 2) for i in range(4))
@@ -205,13 +207,13 @@ def norm_cases(dtype):
         def batch(x, g, b, m, v, axis=axis, rank=rank, scale=affine):
             return scale((x - along(m, axis, rank)) / np.sqrt(along(v, axis, rank) + 1e-3), g, b)
 
-        cases.append(case(f"nn.batch_norm({{0}}, {{1}}, {{2}}, {{3}}, {{4}}, axis={axis}, epsilon=0.001f).0", [x, gamma, beta, mean, var], batch, factor=10))
+        cases.append(case(f"nn.batch_norm({{0}}, {{1}}, {{2}}, {{3}}, {{4}}, axis={axis}, epsilon=0.001f).0", [x, gamma, beta, mean, var], batch, factor=2, terms=4))
         plain = f"nn.batch_norm({{0}}, {{1}}, {{2}}, {{3}}, {{4}}, axis={axis}, epsilon=0.001f, center=False, scale=False).0"
-        cases.append(case(plain, [x, gamma, beta, mean, var], lambda x, g, b, m, v, f=batch: f(x, np.ones_like(g), np.zeros_like(b), m, v), factor=10))
-        cases.append(Case(f"nn.dropout({{0}}, rate=0.5f)", [x], (x, np.ones_like(x))))
+        cases.append(case(plain, [x, gamma, beta, mean, var], lambda x, g, b, m, v, f=batch: f(x, np.ones_like(g), np.zeros_like(b), m, v), factor=2, terms=4))
+        cases.append(Case("nn.dropout({0}, rate=0.5f)", [x], (x, np.ones_like(x))))
         cases.append(case(f"nn.bias_add({{0}}, {{1}}, axis={axis})", [x, beta], lambda x, b, axis=axis, rank=rank: x + along(b, axis, rank)))
         cases.append(case(f"nn.layer_norm({{0}}, {{1}}, {{2}}, axis={axis}, epsilon=0.01f)", [x, gamma, beta],
-                          lambda x, g, b, axis=axis, scale=affine: scale(normalised(x, axis, 0.01), g, b), factor=10))
+                          lambda x, g, b, axis=axis, scale=affine: scale(normalised(x, axis, 0.01), g, b), factor=2, terms=4))
         cases.append(case(f"nn.l2_normalize({{0}}, eps=0.001f, axis=[{axis}])", [x],
                           lambda x, axis=axis: x / np.sqrt(np.maximum(np.sum(x**2, axis=axis, keepdims=True), 0.001)), factor=3))
         for width in (3, 4):
@@ -220,11 +222,11 @@ def norm_cases(dtype):
         if rank > 2:
             others = tuple(i for i in range(1, rank) if i != axis)
             cases.append(case(f"nn.instance_norm({{0}}, {{1}}, {{2}}, axis={axis}, epsilon=0.01f)", [x, gamma, beta],
-                              lambda x, g, b, axes=others, scale=affine: scale(normalised(x, axes, 0.01), g, b), factor=10))
+                              lambda x, g, b, axes=others, scale=affine: scale(normalised(x, axes, 0.01), g, b), factor=2, terms=4))
     for shape, axis, groups in [((2, 6, 5), 1, 3), ((2, 3, 3, 6), 3, 2), ((1, 4), 1, 4), ((3, 4, 5), 1, 1)]:
         x, (gamma, beta) = values(shape, dtype, 7), (values((shape[axis],), dtype, 8 + i) for i in range(2))
         cases.append(case(f"nn.group_norm({{0}}, {{1}}, {{2}}, num_groups={groups}, axis={axis}, epsilon=0.01f)", [x, gamma, beta],
-                          lambda x, g, b, axis=axis, groups=groups: grouped(x, groups, axis, 0.01) * along(g, axis, x.ndim) + along(b, axis, x.ndim), factor=10))
+                          lambda x, g, b, axis=axis, groups=groups: grouped(x, groups, axis, 0.01) * along(g, axis, x.ndim) + along(b, axis, x.ndim), factor=2, terms=4))
     return cases
 
 

@@ -258,6 +258,11 @@ loop::Expr clamp_index(loop::Expr index, loop::Expr extent) {
 
 DType accumulator_dtype(DType dtype) { return dtype.is_half() ? dtype::float32_ : dtype; }
 
+DType mean_accumulator(DType dtype) {
+  if (!dtype.is_integer()) return accumulator_dtype(dtype);
+  return dtype.is_int() ? dtype::int64_ : dtype::uint64_;
+}
+
 loop::Expr saturated_constant(double value, DType dtype) {
   if (dtype.is_float()) return loop::constant(value, dtype);
   if (dtype.is_bool()) return loop::int_imm(value != 0 ? 1 : 0, dtype);

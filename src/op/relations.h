@@ -82,6 +82,8 @@ loop::Tensor reshaped(std::string name, const loop::Tensor& x, const Shape& from
 loop::Expr clamp_index(loop::Expr index, loop::Expr extent);
 // The dtype in which values of `dtype` are added up: float32 for the 16-bit floats, else `dtype`.
 DType accumulator_dtype(DType dtype);
+// The dtype in which values of `dtype` are added up for their mean: no sum of integers wraps.
+DType mean_accumulator(DType dtype);
 // The number, cut to the dtype's range when that is an integer; truncated toward zero.
 loop::Expr saturated_constant(double value, DType dtype);
 

@@ -184,8 +184,8 @@ loop::Tensor pad_spatial(const loop::Tensor& x, const Layout& layout, std::strin
 }
 
 DType window_accumulator(DType dtype) {
-  if (dtype.is_integer() && dtype.bits < 32) return dtype.is_int() ? dtype::int32_ : dtype::uint32_;
-  return accumulator_dtype(dtype);
+  if (dtype.is_integer() && dtype.bits == 8) return dtype.is_int() ? dtype::int32_ : dtype::uint32_;
+  return mean_accumulator(dtype);
 }
 
 bool is_constant_expression(const ir::Expr& expr) {

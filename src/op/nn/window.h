@@ -72,8 +72,8 @@ loop::Tensor pad_stage(const loop::Tensor& x, const ir::Ints& begin, const ir::I
 loop::Tensor pad_spatial(const loop::Tensor& x, const Layout& layout, std::string_view spatial, const Padding& padding,
                          const loop::Expr& fill);
 
-// The dtype in which a window's values of `dtype` are added up: float32 for halves, at least 32 bits for integers, else
-// itself.
+// The dtype in which a window's values of `dtype` are added up: 32 bits for integers of 8, so that their vectors stay
+// short, else mean_accumulator.
 DType window_accumulator(DType dtype);
 // True when the expression is made of constants and operators on them only (so that folding turns it into a constant);
 // looks at up to 64 nodes.

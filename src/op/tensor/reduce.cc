@@ -127,10 +127,7 @@ ir::ComputeFn reduce_compute(std::string name, ReduceOp op, bool accumulates) {
 std::vector<loop::Tensor> mean_compute(const ir::Call& call, const std::vector<loop::Tensor>& inputs) {
   const loop::Tensor& x = inputs[0];
   const Plan plan = plan_of(attrs_of<ReduceAttrs>(call), x.rank());
-  // The sum and the number of elements may be more than the dtype holds.
-  const DType dtype = x.dtype().is_float()  ? accumulator_dtype(x.dtype())
-                      : x.dtype().is_uint() ? dtype::uint64_
-                                            : dtype::int64_;
+  const DType dtype = mean_accumulator(x.dtype());
   const loop::Tensor sum =
       reduce_over("sum", plan, output_shape(call), x, ReduceOp::Sum, [&](const Indices& i) { return at(x, i, dtype); });
   const loop::Expr count = loop::cast(plan.count(x), dtype);

@@ -1,268 +1,250 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions, products of matrices, pooling, padding, resampling and depth-to-space against plain NumPy, in several layouts."""
+"""Convolutions, transposed convolutions and pooling of every layout against plain loops over the taps of the kernel."""
 
+import itertools
+import re
+
+import ml_dtypes
 import numpy as np
 import pytest
-from operator_table import FLOATS, NUMBERS, Case, case, check, dtype_of, values, wide
-from window_reference import adaptive_pooling, convolution, depth_to_space, pooling, resize, space_to_depth, transposed_convolution
+from operator_table import FLOATS, NUMBERS, case, check, values, wide
 
-# spatial rank, data, weight, strides, padding, dilation, groups
-CONVOLUTIONS = [
-    (2, (2, 5, 7, 9), (6, 5, 3, 3), [1, 1], [1, 1], [1, 1], 1),
-    (2, (1, 6, 9, 8), (4, 3, 3, 2), [2, 1], [1, 0, 2, 3], [1, 2], 2),
-    (2, (1, 6, 7, 7), (6, 1, 3, 3), [1, 1], [1, 1], [1, 1], 6),
-    (2, (1, 3, 8, 8), (6, 1, 5, 3), [2, 2], [2, 1], [1, 1], 3),
-    (2, (3, 17, 5, 5), (19, 17, 1, 1), [1, 1], [0, 0], [1, 1], 1),
-    (2, (1, 16, 14, 14), (32, 16, 3, 3), [2, 2], [1, 1], [1, 1], 1),
-    (2, (0, 3, 5, 5), (4, 3, 3, 3), [1, 1], [1, 1], [1, 1], 1),
-    (2, (1, 1, 1, 1), (1, 1, 1, 1), [1, 1], [0, 0], [1, 1], 1),
-    (2, (1, 2, 3, 3), (3, 2, 3, 3), [3, 3], [4, 0, 1, 5], [2, 1], 1),
-    (1, (2, 5, 17), (3, 5, 3), [1], [1], [1], 1),
-    (1, (1, 4, 16), (6, 2, 4), [2], [3, 0], [2], 2),
-    (3, (1, 3, 5, 6, 7), (4, 3, 3, 2, 3), [1, 2, 1], [1, 0, 1], [1, 1, 2], 1),
-    (3, (1, 4, 5, 5, 5), (4, 1, 3, 3, 3), [1, 1, 1], [1, 1, 0, 0, 1, 2], [1, 1, 1], 4),
+BASE = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
+"""The layout of the references, by the number of spatial axes."""
+
+
+def arranged(array, source, target):
+    """The array of a plain layout in another one, in which a factor such as 4c splits an axis."""
+    tokens = re.findall(r"(\d*)([A-Za-z])", target)
+    factors = {letter.upper(): int(size) for size, letter in tokens if size}
+    names, shape = [], []
+    for letter, extent in zip(source, array.shape):
+        if factor := factors.get(letter):
+            names += [letter, letter.lower()]
+            shape += [extent // factor, factor]
+        else:
+            names.append(letter)
+            shape.append(extent)
+    return np.ascontiguousarray(array.reshape(shape).transpose([names.index(letter) for _, letter in tokens]))
+
+
+def everywhere(places):
+    """The index of these spatial places for every batch and channel."""
+    return (slice(None), slice(None), *places)
+
+
+def sums(array):
+    """As the dtype in which a reference sums: integers wrap alike in 64 bits."""
+    return array.astype(np.float64 if array.dtype.kind == "f" else np.int64)
+
+
+def convolution(x, w, strides, padding, dilation, groups):
+    """(N, C, …) with (O, C/groups, …): the sum over channels and taps, by the definition."""
+    rank = x.ndim - 2
+    x = np.pad(sums(x), [(0, 0), (0, 0)] + [(padding[i], padding[rank + i]) for i in range(rank)])
+    w = sums(w)
+    extents = [(x.shape[2 + i] - (w.shape[2 + i] - 1) * dilation[i] - 1) // strides[i] + 1 for i in range(rank)]
+    y = np.zeros([x.shape[0], w.shape[0], *extents], x.dtype)
+    for o, c in itertools.product(range(w.shape[0]), range(w.shape[1])):
+        channel = o // (w.shape[0] // groups) * w.shape[1] + c
+        for tap in np.ndindex(w.shape[2:]):
+            begins = [tap[i] * dilation[i] for i in range(rank)]
+            places = tuple(slice(b, b + (n - 1) * s + 1, s) for b, n, s in zip(begins, extents, strides))
+            y[:, o] += x[(slice(None), channel, *places)] * w[(o, c, *tap)]
+    return y
+
+
+def transposed(x, w, strides, padding, dilation, groups, more):
+    """(N, C, …) with (C, O/groups, …): every input is scattered over the output, from which the padding is cut."""
+    rank = x.ndim - 2
+    x, w = sums(x), sums(w)
+    full = [(x.shape[2 + i] - 1) * strides[i] + (w.shape[2 + i] - 1) * dilation[i] + 1 + more[i] for i in range(rank)]
+    y = np.zeros([x.shape[0], w.shape[1] * groups, *full], x.dtype)
+    for c, o in itertools.product(range(w.shape[0]), range(w.shape[1])):
+        channel = c // (w.shape[0] // groups) * w.shape[1] + o
+        for tap in np.ndindex(w.shape[2:]):
+            begins = [tap[i] * dilation[i] for i in range(rank)]
+            places = tuple(slice(b, b + (n - 1) * s + 1, s) for b, n, s in zip(begins, x.shape[2:], strides))
+            y[(slice(None), channel, *places)] += x[:, c] * w[(c, o, *tap)]
+    return y[everywhere(slice(padding[i], full[i] - padding[rank + i]) for i in range(rank))]
+
+
+# data, weight, strides, padding, dilation, groups
+PLAIN = [
+    ((1, 3, 7, 9), (5, 3, 3, 2), (2, 1), (1, 0, 2, 3), (1, 2), 1),
+    ((2, 6, 5, 5), (9, 2, 3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 3),
+    ((1, 4, 5, 5), (8, 1, 3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 4),
+    ((2, 3, 11), (4, 3, 5), (3,), (2, 4), (2,), 1),
 ]
-LAST = {1: ("NWC", "WIO"), 2: ("NHWC", "HWIO"), 3: ("NDHWC", "DHWIO")}
+LAYOUTS = [("NCHW", "OIHW"), ("NHWC", "HWIO"), ("NHWC", "OHWI"), ("NCW", "OIW"), ("NWC", "WIO")]
+# The same, and the layouts of data and weight; float32 alone.
+SPECIAL = [
+    ((1, 8, 6, 7), (16, 8, 3, 3), (1, 1), (1, 0, 1, 2), (1, 1), 1, "NCHW4c", "OIHW4i8o"),
+    ((2, 8, 6, 7), (12, 8, 1, 1), (1, 2), (0, 0, 0, 0), (1, 1), 1, "NCHW4c", "OIHW4i4o"),
+    ((1, 16, 6, 7), (16, 1, 3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 16, "NCHW8c", "OIHW1i8o"),
+    ((1, 6, 5, 5), (6, 3, 3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 2, "HWCN", "HWIO"),
+    ((1, 2, 5, 4, 6), (4, 1, 2, 3, 3), (1, 2, 1), (1, 0, 1, 0, 1, 1), (1, 1, 2), 2, "NCDHW", "OIDHW"),
+    ((1, 2, 5, 4, 6), (4, 2, 2, 3, 3), (1, 2, 1), (1, 0, 1, 0, 1, 1), (1, 1, 2), 1, "NDHWC", "DHWIO"),
+    ((0, 3, 5, 5), (4, 3, 3, 3), (1, 1), (0, 0, 0, 0), (1, 1), 1, "NCHW", "OIHW"),
+    ((1, 0, 5, 5), (4, 0, 3, 3), (1, 1), (0, 0, 0, 0), (1, 1), 1, "NCHW", "OIHW"),
+    ((3, 1, 1, 1), (33, 1, 1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 1, "NCHW", "OIHW"),
+    ((1, 17, 9, 14), (31, 17, 3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 1, "NCHW", "OIHW"),
+    ((1, 1, 19, 20), (1, 1, 7, 7), (1, 1), (3, 3, 3, 3), (1, 1), 1, "NCHW", "OIHW"),
+]
 
 
-def channels_last(x):
-    return np.moveaxis(x, 1, -1)
+def listed(numbers):
+    return str(list(numbers))
 
 
-def kernel_last(w):
-    """OI and the kernel to the kernel and IO."""
-    return np.moveaxis(w, (0, 1), (-1, -2))
-
-
-def blocked(x, block):
-    """NC… to NC…c."""
-    split = x.reshape(x.shape[0], x.shape[1] // block, block, *x.shape[2:])
-    return np.moveaxis(split, 2, -1)
-
-
-def blocked_kernel(w, i, o):
-    """OIHW to OIHW{i}i{o}o."""
-    split = w.reshape(w.shape[0] // o, o, w.shape[1] // i, i, *w.shape[2:])
-    return split.transpose(0, 2, 4, 5, 3, 1)
-
-
-def small(shape, dtype, seed):
-    """Values whose sums of products stay small, so that low precision shows no rounding but its own."""
-    return values(shape, dtype, seed, -1, 1) if dtype in FLOATS else values(shape, dtype, seed, -9, 9)
-
-
-def rounding(dtype, depth=16):
-    """How sums of products of such values may differ."""
-    return {"factor": 2, "terms": 0.5 * depth**0.5} if dtype in FLOATS else {}
+def convolve(dtype, shape, kernel, strides, padding, dilation, groups, layouts, name=None, out_dtype=None):
+    rank = len(shape) - 2
+    base = BASE[rank], BASE[rank].replace("C", "I").replace("N", "O")
+    x, w = values(shape, dtype, 1, -4, 4), values(kernel, dtype, 2, -4, 4)
+    result = arranged(convolution(wide(x), wide(w), strides, padding, dilation, groups), base[0], layouts[0])
+    text = (f"{name or f'nn.conv{rank}d'}({{0}}, {{1}}, strides={listed(strides)}, padding={listed(padding)}, dilation={listed(dilation)}, groups={groups}, "
+            f'channels={kernel[0]}, kernel_size={listed(kernel[2:])}, data_layout="{layouts[0]}", kernel_layout="{layouts[1]}"')
+    text += f', out_dtype="{out_dtype}")' if out_dtype else ")"
+    arrays = [arranged(x, base[0], layouts[0]), arranged(w, base[1], layouts[1])]
+    return case(text, arrays, lambda *_: result, out_dtype or dtype, factor=5, terms=20)
 
 
 def convolution_cases(dtype):
+    """Every layout in float32, of the other dtypes one for each shape."""
     cases = []
-    for rank, data, weight, strides, padding, dilation, groups in CONVOLUTIONS:
-        x, w = small(data, dtype, 1), small(weight, dtype, 2)
-        attributes = f"strides={strides}, padding={padding}, dilation={dilation}, groups={groups}"
-        y = convolution(wide(x), wide(w), strides, padding, dilation, groups, wide(x).dtype)
-        cases.append(Case(f"nn.conv{rank}d({{0}}, {{1}}, {attributes})", [x, w], y.astype(x.dtype), **rounding(dtype)))
-        layout, kernel = LAST[rank]
-        layouts = f', data_layout="{layout}", kernel_layout="{kernel}"'
-        cases.append(Case(f"nn.conv{rank}d({{0}}, {{1}}, {attributes}{layouts})", [channels_last(x), kernel_last(w)], channels_last(y).astype(x.dtype), **rounding(dtype)))
-        wider = {"int8": "int32", "uint8": "int32", "int16": "int32", "float16": "float32"}.get(dtype)
-        if wider:
-            y = convolution(wide(x), wide(w), strides, padding, dilation, groups, "int32" if wider == "int32" else "float64")
-            cases.append(Case(f'nn.conv{rank}d({{0}}, {{1}}, {attributes}, out_dtype="{wider}")', [x, w], y.astype(wider), **rounding(wider)))
-    return cases + blocked_cases(dtype) + transposed_cases(dtype)
-
-
-def blocked_cases(dtype):
-    cases = []
-    for data, weight, strides, padding, dilation in [
-            ((1, 8, 7, 9), (12, 8, 3, 3), [1, 1], [1, 1], [1, 1]), ((2, 4, 6, 5), (4, 4, 1, 1), [2, 1], [0, 0], [1, 1]), ((1, 4, 9, 9), (8, 4, 3, 2), [1, 2], [2, 0, 1, 1], [2, 1])]:
-        x, w = small(data, dtype, 3), small(weight, dtype, 4)
-        y = convolution(wide(x), wide(w), strides, padding, dilation, 1, wide(x).dtype).astype(x.dtype)
-        attributes = f"strides={strides}, padding={padding}, dilation={dilation}, channels={weight[0]}, kernel_size={list(weight[2:])}"
-        layouts = 'data_layout="NCHW4c", kernel_layout="OIHW4i4o"'
-        for name in ("nn.conv2d", "nn.contrib_conv2d_NCHWc"):
-            cases.append(Case(f"{name}({{0}}, {{1}}, {attributes}, {layouts})", [blocked(x, 4), blocked_kernel(w, 4, 4)], blocked(y, 4), **rounding(dtype)))
-        cases.append(Case(f'nn.contrib_conv2d_NCHWc({{0}}, {{1}}, {attributes}, data_layout="NCHW2c", kernel_layout="OIHW2i4o", out_layout="NCHW4c")',
-                          [blocked(x, 2), blocked_kernel(w, 2, 4)], blocked(y, 4), **rounding(dtype)))
-    for data, weight, strides, padding in [((1, 8, 7, 9), (8, 1, 3, 3), [1, 1], [1, 1]), ((2, 4, 6, 5), (4, 1, 5, 2), [2, 1], [2, 0, 1, 1])]:
-        x, w = small(data, dtype, 5), small(weight, dtype, 6)
-        y = convolution(wide(x), wide(w), strides, padding, [1, 1], data[1], wide(x).dtype).astype(x.dtype)
-        attributes = f"strides={strides}, padding={padding}, groups={data[1]}, channels={weight[0]}, kernel_size={list(weight[2:])}"
-        layouts = 'data_layout="NCHW4c", kernel_layout="OIHW1i4o"'
-        for name in ("nn.conv2d", "nn.contrib_depthwise_conv2d_NCHWc"):
-            cases.append(Case(f"{name}({{0}}, {{1}}, {attributes}, {layouts})", [blocked(x, 4), blocked_kernel(w, 1, 4)], blocked(y, 4), **rounding(dtype)))
+    for place, one in enumerate(PLAIN):
+        fitting = [layouts for layouts in LAYOUTS if len(layouts[0]) == len(one[0])]
+        cases += [convolve(dtype, *one, layouts) for layouts in (fitting if dtype == "float32" else [fitting[place % len(fitting)]])]
+        if dtype in ("int8", "uint8", "int16"):
+            cases.append(convolve(dtype, *one, fitting[0], out_dtype="int32"))
+    if dtype == "float32":
+        cases += [convolve(dtype, *one[:6], one[6:]) for one in SPECIAL]
+    if dtype in ("float32", "float64"):
+        cases.append(convolve(dtype, *SPECIAL[0][:6], SPECIAL[0][6:], name="nn.contrib_conv2d_NCHWc"))
+        cases.append(convolve(dtype, *SPECIAL[2][:6], SPECIAL[2][6:], name="nn.contrib_depthwise_conv2d_NCHWc"))
     return cases
+
+
+# data, weight, strides, padding, dilation, groups, output padding
+TRANSPOSED = [
+    ((1, 4, 5, 6), (4, 3, 3, 2), (2, 3), (1, 0, 0, 1), (1, 1), 1, (1, 2)),
+    ((2, 4, 3, 3), (4, 2, 3, 3), (1, 1), (1, 1, 1, 1), (2, 1), 2, (0, 0)),
+    ((1, 2, 1, 1), (2, 5, 4, 4), (1, 1), (0, 0, 0, 0), (1, 1), 1, (0, 0)),
+    ((0, 2, 3, 3), (2, 5, 2, 2), (2, 2), (0, 0, 0, 0), (1, 1), 1, (0, 0)),
+    ((1, 6, 4, 4), (6, 1, 3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 6, (1, 1)),
+    ((2, 3, 5), (3, 4, 3), (2,), (1, 0), (2,), 1, (1,)),
+    ((1, 2, 2, 3, 2), (2, 3, 2, 2, 3), (2, 1, 2), (0, 1, 1, 1, 0, 0), (1, 1, 1), 1, (1, 0, 1)),
+]
 
 
 def transposed_cases(dtype):
     cases = []
-    for rank, data, weight, strides, padding, extra, dilation, groups in [
-            (2, (2, 3, 5, 4), (3, 4, 3, 3), [1, 1], [0, 0], [0, 0], [1, 1], 1),
-            (2, (1, 4, 5, 6), (4, 3, 3, 2), [2, 3], [1, 0, 0, 1], [1, 2], [1, 1], 2),
-            (2, (1, 3, 4, 5), (3, 1, 3, 3), [2, 2], [1, 1], [1, 1], [1, 1], 3),
-            (2, (1, 3, 4, 5), (3, 2, 3, 2), [2, 1], [1, 0], [0, 0], [2, 2], 1),
-            (1, (2, 3, 7), (3, 4, 4), [3], [1, 2], [1], [1], 1),
-            (3, (1, 2, 3, 4, 3), (2, 3, 2, 3, 2), [1, 2, 2], [0, 1, 0], [0, 1, 1], [1, 1, 1], 1)]:
-        x, w = small(data, dtype, 7), small(weight, dtype, 8)
-        attributes = f"strides={strides}, padding={padding}, output_padding={extra}, dilation={dilation}, groups={groups}, channels={weight[1] * groups}, kernel_size={list(weight[2:])}"
-        cases.append(case(f"nn.conv{rank}d_transpose({{0}}, {{1}}, {attributes})", [x, w],
-                          lambda x, w, a=(strides, padding, extra, dilation, groups): transposed_convolution(x, w, *a), **rounding(dtype)))
+    for shape, kernel, strides, padding, dilation, groups, more in TRANSPOSED:
+        rank = len(shape) - 2
+        base, plain = BASE[rank], BASE[rank].replace("C", "O").replace("N", "I")
+        x, w = values(shape, dtype, 1, -4, 4), values(kernel, dtype, 2, -4, 4)
+        result = transposed(wide(x), wide(w), strides, padding, dilation, groups, more)
+        for layouts in [(base, plain)] + ([("NHWC", "HWOI")] if rank == 2 else []):
+            text = (f"nn.conv{rank}d_transpose({{0}}, {{1}}, channels={kernel[1] * groups}, kernel_size={listed(kernel[2:])}, strides={listed(strides)}, "
+                    f"padding={listed(padding)}, dilation={listed(dilation)}, groups={groups}, output_padding={listed(more)}, "
+                    f'data_layout="{layouts[0]}", kernel_layout="{layouts[1]}")')
+            arrays = [arranged(x, base, layouts[0]), arranged(w, plain, layouts[1])]
+            cases.append(case(text, arrays, lambda *_, to=layouts[0], r=result, b=base: arranged(r, b, to), factor=5, terms=20))
     return cases
 
 
-def product_cases(dtype):
-    cases, extra = [], rounding(dtype)
-    for data, units in [((3, 17), 5), ((1, 1), 1), ((2, 3, 7), 4), ((0, 5), 3), ((5, 64), 33), ((4, 0), 3)]:
-        x, w = small(data, dtype, 1), small((units, data[-1]), dtype, 2)
-        cases.append(case("nn.dense({0}, {1})", [x, w], lambda x, w: x @ w.T, **extra))
-        if dtype == "int8":
-            cases.append(case('nn.dense({0}, {1}, out_dtype="int32")', [x, w], lambda x, w: x.astype(int) @ w.T.astype(int), "int32"))
-    for first, second in [(False, False), (True, False), (False, True), (True, True)]:
-        for m, k, n in [(3, 17, 5), (1, 4, 1), (7, 33, 20), (0, 3, 2)]:
-            a, b = small((k, m) if first else (m, k), dtype, 3), small((n, k) if second else (k, n), dtype, 4)
-            flags = f"transpose_a={first}, transpose_b={second}"
-            cases.append(case(f"nn.matmul({{0}}, {{1}}, {flags})", [a, b], lambda a, b, f=first, s=second: (a.T if f else a) @ (b.T if s else b), **extra))
-            for left, right in [((3,), (3,)), ((1,), (4,)), ((2,), (1,))]:
-                a, b = small(left + ((k, m) if first else (m, k)), dtype, 5), small(right + ((n, k) if second else (k, n)), dtype, 6)
-                cases.append(case(f"nn.batch_matmul({{0}}, {{1}}, {flags})", [a, b],
-                                  lambda a, b, f=first, s=second: (a.swapaxes(-1, -2) if f else a) @ (b.swapaxes(-1, -2) if s else b), **extra))
-    return cases
+def pooled(x, size, strides, padding, dilation, ceil, include, lowest):
+    """The maximum (include None) or the average over windows; include: whether the padding counts, ceil: whether a last incomplete window does.
+
+    A window that ceil_mode puts wholly into the padding has the lowest finite value of the dtype as its maximum, and the average 0.
+    """
+    rank, extents = x.ndim - 2, []
+    for i in range(rank):
+        room = x.shape[2 + i] + padding[i] + padding[rank + i] - (size[i] - 1) * dilation[i] - 1
+        extents.append((room + (strides[i] - 1 if ceil else 0)) // strides[i] + 1)
+    y = np.zeros([*x.shape[:2], *extents], object if x.dtype.kind in "iu" else x.dtype)
+    for place in np.ndindex(*extents):
+        taps, count = [], 0
+        for tap in np.ndindex(*size):
+            at = [place[i] * strides[i] - padding[i] + tap[i] * dilation[i] for i in range(rank)]
+            if all(0 <= at[i] < x.shape[2 + i] for i in range(rank)):
+                taps.append(x[everywhere(at)].astype(y.dtype))
+                count += 1
+            elif include and all(-padding[i] <= at[i] < x.shape[2 + i] + padding[rank + i] for i in range(rank)):
+                count += 1
+        total = sum(taps, start=np.zeros(x.shape[:2], y.dtype))
+        if include is None:
+            y[everywhere(place)] = np.max(taps, axis=0) if taps else lowest
+        elif y.dtype == object:
+            y[everywhere(place)] = abs(total) // max(count, 1) * np.where(total < 0, -1, 1)
+        else:
+            y[everywhere(place)] = total / max(count, 1)
+    return y
 
 
-# data, pool_size, strides, padding, dilation
+# data, size, strides, padding, dilation, ceil_mode
 POOLS = [
-    ((2, 3, 7, 9), [2, 2], [2, 2], [0, 0], [1, 1]),
-    ((1, 4, 8, 7), [3, 2], [2, 1], [1, 0, 2, 1], [1, 1]),
-    ((1, 2, 9, 9), [3, 3], [2, 3], [1, 1], [2, 2]),
-    ((1, 4, 5, 5), [2, 2], [3, 3], [0, 0], [1, 1]),
-    ((0, 3, 4, 4), [2, 2], [1, 1], [0, 0], [1, 1]),
-    ((2, 3, 11), [3], [2], [1], [1]),
-    ((1, 2, 10), [2], [3], [0, 1], [2]),
-    ((1, 2, 5, 6, 4), [2, 3, 2], [2, 1, 2], [0, 1, 0], [1, 1, 1]),
-    ((1, 2, 5, 5, 5), [3, 2, 2], [2, 2, 3], [1, 0, 0, 1, 1, 0], [1, 2, 1]),
+    ((1, 4, 5, 6), (3, 2), (2, 2), (1, 0, 1, 1), (1, 1), True),
+    ((2, 4, 7, 5), (3, 3), (2, 1), (1, 1, 1, 1), (1, 1), False),
+    ((1, 4, 7, 8), (2, 3), (1, 2), (0, 1, 1, 0), (2, 1), False),
+    ((0, 4, 4, 4), (2, 2), (2, 2), (0, 0, 0, 0), (1, 1), False),
+    ((1, 4, 1, 1), (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), False),
+    ((1, 2, 10), (3,), (3,), (1, 1), (1,), True),
+    ((1, 2, 9), (3,), (2,), (0, 2), (2,), False),
+    ((1, 2, 4, 5, 6), (2, 3, 2), (2, 1, 2), (1, 1, 1, 1, 1, 1), (1, 1, 1), False),
 ]
+POOL_LAYOUTS = {1: ["NCW", "NWC"], 2: ["NCHW", "NHWC", "NCHW4c"], 3: ["NCDHW", "NDHWC"]}
 
 
-def pooling_cases(dtype):
+def pool_cases(dtype):
+    """Everything in float32, of the other dtypes each third shape in one layout."""
     cases = []
-    for data, size, strides, padding, dilation in POOLS:
-        rank = len(data) - 2
-        x = values(data, dtype, 1, *((-(2**50), 2**50) if dtype == "int64" else ()))
-        for ceil in (False, True):
-            attributes = f"pool_size={size}, strides={strides}, dilation={dilation}, padding={padding}, ceil_mode={ceil}"
-            options = (size, strides, dilation, padding, ceil)
-            last = f', layout="{LAST[rank][0]}"'
-            y = pooling(x if x.dtype.kind in "iu" else wide(x), "max", *options)
-            if dtype in FLOATS:
-                # The lowest finite value of the dtype itself, in windows that hold only padding.
-                lowest = -float(np.finfo(dtype).max) if dtype != "bfloat16" else -3.3895313892515355e38
-                y = np.maximum(y, lowest)
-            y = y.astype(x.dtype)
-            cases.append(Case(f"nn.max_pool{rank}d({{0}}, {attributes})", [x], y))
-            cases.append(Case(f"nn.max_pool{rank}d({{0}}, {attributes}{last})", [channels_last(x)], channels_last(y)))
-            for count in (False, True):
-                y = pooling(wide(x), "avg", *options, count).astype(x.dtype)
-                call = f"nn.avg_pool{rank}d({{0}}, {attributes}, count_include_pad={count}"
-                cases.append(Case(f"{call})", [x], y, 2, 1))
-                cases.append(Case(f"{call}{last})", [channels_last(x)], channels_last(y), 2, 1))
-                if rank == 2 and data[1] == 4:
-                    cases.append(Case(f'{call}, layout="NCHW4c")', [blocked(x, 4)], blocked(y, 4), 2, 1))
-    if dtype not in FLOATS:
-        return cases
-    for data, output in [((2, 3, 7, 9), [3, 4]), ((1, 4, 5, 5), [1, 1]), ((1, 4, 3, 4), [5, 7]), ((2, 3, 11), [4]), ((1, 2, 5, 6, 4), [2, 3, 4])]:
-        x, rank = values(data, dtype, 2), len(data) - 2
-        for kind in ("max", "avg"):
-            call = f"nn.adaptive_{kind}_pool{rank}d({{0}}, output_size={output}"
-            cases.append(case(f"{call})", [x], lambda x, kind=kind, output=output: adaptive_pooling(x, kind, output), factor=2, terms=1))
-            cases.append(case(f'{call}, layout="{LAST[rank][0]}")', [channels_last(x)],
-                              lambda x, kind=kind, output=output: channels_last(adaptive_pooling(np.moveaxis(x, -1, 1), kind, output)), factor=2, terms=1))
-    for data in [(2, 3, 7, 5), (1, 4, 1, 1), (1, 4, 13, 20)]:
-        x = values(data, dtype, 3)
-        cases.append(case("nn.global_max_pool2d({0})", [x], lambda x: x.max(axis=(2, 3), keepdims=True)))
-        cases.append(case("nn.global_avg_pool2d({0})", [x], lambda x: x.mean(axis=(2, 3), keepdims=True), factor=2, terms=1))
-        cases.append(case('nn.global_avg_pool2d({0}, layout="NHWC")', [channels_last(x)], lambda x: x.mean(axis=(1, 2), keepdims=True), factor=2, terms=1))
-        if data[1] == 4:
-            cases.append(case('nn.global_max_pool2d({0}, layout="NCHW4c")', [blocked(x, 4)], lambda x: x.max(axis=(2, 3), keepdims=True)))
+    for place, (shape, size, strides, padding, dilation, ceil) in enumerate(POOLS):
+        rank = len(shape) - 2
+        everything = dtype == "float32"
+        if not everything and place % 3 != NUMBERS.index(dtype) % 3:
+            continue
+        x = values(shape, dtype, 1, -100, 100)
+        lowest = float(ml_dtypes.finfo(x.dtype).min) if dtype in FLOATS else np.iinfo(dtype).min
+        layouts = POOL_LAYOUTS[rank] if everything else [POOL_LAYOUTS[rank][(place + 1) % len(POOL_LAYOUTS[rank])]]
+        for name, include in [("max", None), ("avg", False), ("avg", True)]:
+            result = pooled(wide(x), size, strides, padding, dilation, ceil, include, lowest)
+            for layout in layouts:
+                text = (f"nn.{name}_pool{rank}d({{0}}, pool_size={listed(size)}, strides={listed(strides)}, padding={listed(padding)}, "
+                        f'dilation={listed(dilation)}, layout="{layout}", ceil_mode={ceil}')
+                text += ")" if include is None else f", count_include_pad={include})"
+                cases.append(case(text, [arranged(x, BASE[rank], layout)], lambda _, r=result, b=BASE[rank], to=layout: arranged(r, b, to), terms=20))
+    return cases + (part_cases(dtype) if dtype in ("int16", "bfloat16", "float32") else [])
+
+
+def parts(x, extents, reduce):
+    """Adaptive pooling: each axis is cut into this many parts, which may overlap."""
+    y = np.zeros([*x.shape[:2], *extents], x.dtype)
+    for place in np.ndindex(*extents):
+        window = [slice(i * n // m, -(-(i + 1) * n // m)) for i, n, m in zip(place, x.shape[2:], extents)]
+        y[everywhere(place)] = reduce(x[everywhere(window)], axis=tuple(range(2, x.ndim)))
+    return y
+
+
+def part_cases(dtype):
+    """Global and adaptive pooling."""
+    cases = []
+    for shape, extents in [((1, 4, 7, 5), (3, 2)), ((2, 4, 3, 3), (1, 1)), ((2, 3, 7), (4,)), ((1, 2, 4, 5, 3), (2, 5, 2))]:
+        rank = len(shape) - 2
+        x, layouts = values(shape, dtype, 3, -9, 9), POOL_LAYOUTS[rank] if dtype == "float32" and shape[1] == 4 else POOL_LAYOUTS[rank][:1]
+        for name, reduce in [("max", np.max)] + ([("avg", np.mean)] if dtype in FLOATS else []):
+            result = parts(wide(x), extents, reduce)
+            for layout in layouts:
+                text = f'nn.adaptive_{name}_pool{rank}d({{0}}, output_size={listed(extents)}, layout="{layout}")'
+                cases.append(case(text, [arranged(x, BASE[rank], layout)], lambda _, r=result, b=BASE[rank], to=layout: arranged(r, b, to), factor=2))
+                if rank == 2:
+                    whole = reduce(wide(x), axis=(2, 3), keepdims=True)
+                    text = f'nn.global_{name}_pool2d({{0}}, layout="{layout}")'
+                    cases.append(case(text, [arranged(x, "NCHW", layout)], lambda _, r=whole, to=layout: arranged(r, "NCHW", to), factor=2))
     return cases
 
 
-def padding_cases(dtype):
-    cases = []
-    for shape, widths in [((3, 5), [(1, 2), (0, 3)]), ((2, 3, 4, 5), [(0, 0), (0, 0), (1, 2), (3, 0)]), ((7,), [(3, 6)]), ((2, 9), [(1, 1), (8, 8)])]:
-        x, fill = values(shape, dtype, 1), values((), dtype, 2, 1, 9)
-        text = str([list(pair) for pair in widths])
-        cases.append(Case(f"nn.pad({{0}}, {{1}}, pad_width={text})", [x, fill], np.pad(x, widths, constant_values=fill)))
-        cases.append(Case(f'nn.pad({{0}}, {{1}}, pad_width={text}, pad_mode="edge")', [x, fill], np.pad(x, widths, "edge")))
-        if all(max(pair) < extent for pair, extent in zip(widths, shape)):
-            cases.append(Case(f'nn.pad({{0}}, {{1}}, pad_width={text}, pad_mode="reflect")', [x, fill], np.pad(x, widths, "reflect")))
-            cases.append(Case(f'nn.mirror_pad({{0}}, mode="REFLECT", pad_width={text})', [x], np.pad(x, widths, "reflect")))
-        if all(max(pair) <= extent for pair, extent in zip(widths, shape)):
-            cases.append(Case(f'nn.mirror_pad({{0}}, mode="SYMMETRIC", pad_width={text})', [x], np.pad(x, widths, "symmetric")))
-    x, fill = values((5, 7), dtype, 3), values((), dtype, 4, 1, 9)
-    cases.append(Case("nn.pad({0}, {1}, pad_width=[[-1, 2], [0, -3]])", [x, fill], np.pad(x[1:, :-3], [(0, 2), (0, 0)], constant_values=fill)))
-    cases.append(Case("nn.pad({0}, {1}, pad_width=[[2, 1], [0, 1]])", [values((0, 2), dtype), fill], np.full((3, 3), fill)))
-    cases.append(Case("nn.pad({0}, {1}, pad_width=[])", [values((), dtype), fill], values((), dtype)))
-    for b in (1, 2, 3):
-        x = values((2, 2 * b * b, 3, 5), dtype, 5)
-        for mode in ("DCR", "CDR"):
-            y = depth_to_space(x, b, mode)
-            cases.append(Case(f'nn.depth_to_space({{0}}, block_size={b}, mode="{mode}")', [x], y))
-            cases.append(Case(f'nn.depth_to_space({{0}}, block_size={b}, mode="{mode}", layout="NHWC")', [channels_last(x)], channels_last(y)))
-        x = values((2, 3, 2 * b, 3 * b), dtype, 6)
-        y = space_to_depth(x, b)
-        cases.append(Case(f"nn.space_to_depth({{0}}, block_size={b})", [x], y))
-        cases.append(Case(f'nn.space_to_depth({{0}}, block_size={b}, layout="NHWC")', [channels_last(x)], channels_last(y)))
-    return cases
-
-
-SIZES = [((1, 2, 5), [8]), ((2, 1, 7), [3]), ((1, 2, 4, 5), [7, 10]), ((1, 3, 8, 6), [3, 4]), ((1, 1, 3, 3), [1, 5]), ((1, 2, 3, 4, 2), [5, 4, 3])]
-MODES = ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel")
-
-
-def resize_cases(dtype):
-    cases = []
-    for shape, size in SIZES:
-        rank, x = len(shape) - 2, values(shape, dtype, 1)
-        first = {1: "NCW", 2: "NCHW", 3: "NCDHW"}[rank]
-
-        def add(method, mode, text="", factor=2, call=None, x=x, size=size, rank=rank, first=first, **options):
-            begin = f'image.resize{rank}d({{0}}, size={size}, method="{method}", coordinate_transformation_mode="{mode}"{text}'
-            y = resize(wide(x), size, method, mode, **options).astype(x.dtype)
-            cases.append(Case(f'{begin}, layout="{first}")', [x], y, factor, 1))
-            cases.append(Case(f'{begin}, layout="{LAST[rank][0]}")', [channels_last(x)], channels_last(y), factor, 1))
-
-        for mode in MODES:
-            if dtype in FLOATS:
-                add("linear", mode)
-                if rank < 3:
-                    add("cubic", mode, ", cubic_alpha=-0.75f", alpha=-0.75)
-        add("nearest_neighbor", "asymmetric", ', rounding_method="floor"', rounding="floor")
-        add("nearest_neighbor", "tf_half_pixel_for_nn", ', rounding_method="floor"', rounding="floor")
-        for how in ("round_prefer_floor", "round_prefer_ceil", "ceil", "round"):
-            add("nearest_neighbor", "half_pixel", f', rounding_method="{how}"', rounding=how)
-        if dtype in FLOATS and rank == 2:
-            add("cubic", "half_pixel", ", cubic_exclude=1", exclude=1)
-            add("linear", "tf_crop_and_resize", ", roi=[0.25f, 0.5f, 1.5f, 1f], extrapolation_value=7f", roi=[0.25, 0.5, 1.5, 1.0], outside=7.0)
-    if dtype in FLOATS:
-        for method, other, rule in [("nearest_neighbor", "nearest_neighbor", {"rounding": "floor"}), ("bilinear", "linear", {}), ("bicubic", "cubic", {})]:
-            x = values((1, 4, 3, 5), dtype, 2)
-            y = resize(wide(x), [6, 15], other, "asymmetric", **rule).astype(x.dtype)
-            call = f'nn.upsampling({{0}}, scale_h=2f, scale_w=3f, method="{method}"'
-            cases.append(Case(f"{call})", [x], y, 2, 1))
-            cases.append(Case(f'{call}, layout="NHWC")', [channels_last(x)], channels_last(y), 2, 1))
-            if method != "bicubic":
-                cases.append(Case(f'{call}, layout="NCHW4c")', [blocked(x, 4)], blocked(y, 4), 2, 1))
-    return cases
-
-
-FAMILIES = {
-    "convolution": (convolution_cases, (*FLOATS, "int8", "uint8", "int16", "int32", "int64")),
-    "product": (product_cases, (*FLOATS, "int8", "int32", "uint64")),
-    "pooling": (pooling_cases, (*FLOATS, "int8", "uint8", "int32", "int64")),
-    "padding": (padding_cases, NUMBERS),
-    "resize": (resize_cases, (*FLOATS, "uint8", "int32")),
-}
+FAMILIES = {"convolution": (convolution_cases, NUMBERS), "transposed": (transposed_cases, ("int32", *FLOATS)), "pool": (pool_cases, NUMBERS)}
 
 
 @pytest.mark.parametrize("level", [0, 3])

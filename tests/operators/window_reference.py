@@ -33,21 +33,6 @@ def convolution(x, w, strides, padding, dilation, groups, dtype):
     return y
 
 
-def transposed_convolution(x, w, strides, padding, output_padding, dilation, groups):
-    """Every input element adds its multiple of the kernel to the output, from which the padding is cut."""
-    rank = x.ndim - 2
-    begins = sides(padding, rank)
-    each_in, each_out = x.shape[1] // groups, w.shape[1]
-    whole = [(x.shape[2 + a] - 1) * strides[a] + (w.shape[2 + a] - 1) * dilation[a] + 1 + output_padding[a] for a in range(rank)]
-    y = np.zeros((x.shape[0], each_out * groups, *whole), x.dtype)
-    for tap in itertools.product(*(range(extent) for extent in w.shape[2:])):
-        place = tuple(slice(t * d, t * d + (n - 1) * s + 1, s) for t, d, n, s in zip(tap, dilation, x.shape[2:], strides))
-        for g in range(groups):
-            channels = slice(g * each_in, (g + 1) * each_in)
-            y[(slice(None), slice(g * each_out, (g + 1) * each_out), *place)] += np.einsum("nc...,co->no...", x[:, channels], w[(channels, slice(None), *tap)])
-    return y[(slice(None), slice(None), *(slice(b, extent - e) for (b, e), extent in zip(begins, whole)))]
-
-
 def pooling(x, kind, size, strides, dilation, padding, ceil_mode, count_include_pad=False):
     """Windows in a loop; in ceil mode the last window may lie in the padding, where max is the lowest finite value and average 0."""
     rank = x.ndim - 2
@@ -145,19 +130,3 @@ def resize(x, size, method, mode, **options):
         x = np.moveaxis(np.tensordot(x, weights, ([2 + a], [1])), -1, 2 + a)
         beyond |= np.reshape(extra > 0, [-1 if i == a else 1 for i in range(rank)])
     return np.where(beyond, outside, x)
-
-
-def depth_to_space(x, b, mode):
-    """Source channel (b*(y%b) + x%b)*C' + c, or for CDR c*b^2 + b*(y%b) + x%b."""
-    n, d, h, w = x.shape
-    c = d // (b * b)
-    y = np.zeros((n, c, h * b, w * b), x.dtype)
-    for k, i, j in itertools.product(range(c), range(h * b), range(w * b)):
-        block = b * (i % b) + j % b
-        y[:, k, i, j] = x[:, block * c + k if mode == "DCR" else k * b * b + block, i // b, j // b]
-    return y
-
-
-def space_to_depth(x, b):
-    """y[n, (dy*b + dx)*C + c, h, w] = x[n, c, h*b + dy, w*b + dx]."""
-    return np.concatenate([x[:, :, dy::b, dx::b] for dy in range(b) for dx in range(b)], axis=1)

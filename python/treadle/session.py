@@ -119,6 +119,8 @@ class InferenceSession:
         unknown = set(ignored) - {"disabled_optimizers", "enable_fallback", "path_or_bytes_external"}
         if unknown:
             raise TypeError(f"InferenceSession() got an unexpected keyword argument {sorted(unknown)[0]!r}")
+        if sess_options is not None and not isinstance(sess_options, SessionOptions):
+            raise TypeError(f"sess_options is a SessionOptions, not {type(sess_options).__name__}")
         self._options = sess_options or SessionOptions()
         self._threads = threads or max(0, int(self._options.intra_op_num_threads))
         options = _build_options(target, self._options._opt_level(opt_level), self._threads, cache, disabled_passes)
@@ -140,6 +142,10 @@ class InferenceSession:
         unknown output.
         """
         del run_options
+        if isinstance(output_names, str):
+            raise ArgumentError(f"output names are a list, not the one text {output_names!r}")
+        if not isinstance(input_feed, Mapping):
+            raise RunError(f"inputs are a dict from names to arrays, not {type(input_feed).__name__}", "TRD-RUN-001")
         wanted = [self._place(name) for name in output_names] if output_names else range(len(self._outputs))
         if len(input_feed) != len(self._inputs) or any(info.name not in input_feed for info in self._inputs):
             self._refuse_names(input_feed)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/file.h"
 
+#include <sys/stat.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -10,7 +12,14 @@
 
 namespace treadle {
 
+void require_regular_file(const std::string& path) {
+  struct stat status;
+  if (::stat(path.c_str(), &status) != 0) fail(ErrorCode::Io, "cannot read {}: {}", path, std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) fail(ErrorCode::Io, "cannot read {}: it is no regular file", path);
+}
+
 std::string read_file(const std::string& path) {
+  require_regular_file(path);
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };

@@ -6,7 +6,9 @@
 
 namespace treadle {
 
-// The bytes of a file. Errors: Io with the system's reason, also for folders.
+// Errors: Io with the system's reason, also for folders, and for pipes and devices, which may have no end.
+void require_regular_file(const std::string& path);
+// The bytes of a file. Errors: those of require_regular_file.
 std::string read_file(const std::string& path);
 
 }  // namespace treadle

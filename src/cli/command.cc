@@ -2,7 +2,9 @@
 #include "cli/command.h"
 
 #include <algorithm>
+#include <climits>
 #include <cstdio>
+#include <filesystem>
 
 #include "treadle/runtime.h"
 
@@ -47,6 +49,13 @@ int run_command(int argc, char** argv) {
   return status;
 }
 
+void refuse_overwriting(const std::string& output, const std::string& input) {
+  std::error_code error;
+  if (std::filesystem::equivalent(output, input, error))
+    fail(ErrorCode::InvalidArgument, "the output {} is {}, which is read", output,
+         output == input ? "the input" : "the file " + input);
+}
+
 void BuildFlags::add_to(CLI::App& command) {
   const std::vector<CLI::Option*> before_us = command.get_options();
   command.add_option("-O,--opt-level", options.opt_level, "optimisation level")
@@ -59,7 +68,7 @@ void BuildFlags::add_to(CLI::App& command) {
   command.add_option("--print-before", before, "print the module before this pass (or all)");
   command.add_option("--print-after", after, "print the module after this pass (or all)");
   command.add_option("--stop-after", options.stop_after, "stop the passes after N rewrites, for bisecting")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, INT_MAX));
   command.add_flag("--time-passes", time_passes, "print how long each pass and each stage behind them took");
   command.add_flag("--verify", options.verify, "check the IR after every pass");
   command.add_flag("--no-cache", no_cache, "neither use nor fill the compile cache");

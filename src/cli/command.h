@@ -64,6 +64,9 @@ struct InputFlags {
   std::vector<Tensor> make(const Manifest& manifest) const;
 };
 
+// Errors: InvalidArgument when the output is the same file as the input.
+void refuse_overwriting(const std::string& output, const std::string& input);
+
 // A description with an example at its end, as every --help has one.
 std::string with_example(const std::string& text, const std::string& example);
 

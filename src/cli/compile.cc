@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // treadle compile, treadle print, treadle check
 #include <cstdio>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
@@ -38,9 +37,7 @@ void compile(const CompileFlags& flags) {
   BuildOptions options = flags.build.resolve();
   options.profile = flags.profile;
   const ir::Module module = import_model(flags.model, flags.build.input_shapes());
-  std::error_code error;
-  if (std::filesystem::equivalent(flags.model, flags.output, error))
-    fail(ErrorCode::InvalidArgument, "the output {} is the model itself", flags.output);
+  refuse_overwriting(flags.output, flags.model);
   BuildReport report;
   export_module(module, flags.output, emit_kinds().at(flags.emit), options, &report);
   flags.build.print_times(report);

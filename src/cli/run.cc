@@ -103,6 +103,12 @@ void refuse_build_flags(const RunFlags& flags) {
 void run(const RunFlags& flags) {
   const auto start = Clock::now();
   refuse_build_flags(flags);
+  if (!flags.output.empty()) {
+    refuse_overwriting(flags.output, flags.model);
+    refuse_overwriting(flags.output, flags.labels);
+    for (const std::string& input : flags.inputs.inputs)
+      refuse_overwriting(flags.output, input.substr(input.find('=') + 1));
+  }
   BuildOptions options = flags.build.resolve();
   options.profile = flags.profile;
   const Artifact artifact = load_model(flags.model, options, flags.build.input_shapes());

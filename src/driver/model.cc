@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/model.h"
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 
 #include "base/file.h"
@@ -52,11 +54,13 @@ void refuse_input_shapes(const std::map<std::string, Shape>& input_shapes) {
 }  // namespace
 
 ModelKind model_kind(const std::string& path) {
+  require_regular_file(path);
   std::ifstream file(path, std::ios::binary);
   char head[256];
-  if (!file || (!file.read(head, sizeof head) && file.bad())) fail(ErrorCode::Io, "cannot read {}", path);
+  if (!file || (!file.read(head, sizeof head) && file.bad()))
+    fail(ErrorCode::Io, "cannot read {}: {}", path, std::strerror(errno));
   const std::string_view text(head, static_cast<size_t>(file.gcount()));
-  if (text.empty()) fail(ErrorCode::ImportFormat, "{} is empty or no regular file", path);
+  if (text.empty()) fail(ErrorCode::ImportFormat, "{} is empty", path);
   if (text.starts_with(kElf)) return ModelKind::Artifact;
   return is_relay_text(text) ? ModelKind::Relay : ModelKind::Onnx;
 }

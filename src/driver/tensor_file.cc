@@ -59,9 +59,11 @@ std::vector<int64_t> parse_shape(std::string_view value, const std::string& sour
           __builtin_add_overflow(number, c - '0', &number)) {
         fail(ErrorCode::Limit, "{}: an extent of the array is too large", source);
       }
-    } else if ((c == ',' || c == ')') && number >= 0) {
-      shape.push_back(number);
+    } else if (c == ',' || c == ')') {
+      if (number >= 0) shape.push_back(number);
       number = -1;
+    } else if (c != ' ') {
+      fail(ErrorCode::ImportFormat, "{}: the shape in the header of the array is broken", source);
     }
   }
   return shape;

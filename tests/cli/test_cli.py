@@ -387,3 +387,19 @@ def test_profile_of_what_was_compiled_without(tmp_path):
 def test_an_input_twice(tmp_path):
     picture = DIGITS / "pictures" / "3.png"
     refused("run", DIGITS / "digits.onnx", "--input", picture, "--input", picture, code="TRD-ARG-001")
+
+
+@pytest.mark.parametrize("command", [["run", "PIPE"], ["check", "PIPE"], ["print", "PIPE"], ["run", str(DIGITS / "digits.onnx"), "--input", "image=PIPE"],
+                                     ["run", str(DIGITS / "digits.onnx"), "--labels", "PIPE"], ["run", str(DIGITS / "digits.onnx"), "--input", "image=/dev/zero"]])
+def test_pipes_and_devices_are_not_waited_for(command, tmp_path):
+    os.mkfifo(tmp_path / "pipe.npy")
+    refused(*[word.replace("PIPE", str(tmp_path / "pipe.npy")) for word in command], code="TRD-IO-001")
+
+
+@pytest.mark.parametrize("shape", [b"(1, 1,-8, 8)", b"(1, 1, 8, x)"])
+def test_arrays_with_broken_shapes(shape, tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((1, 1, 8, 8), np.float32))
+    data = (tmp_path / "x.npy").read_bytes()
+    assert b"(1, 1, 8, 8)" in data
+    (tmp_path / "x.npy").write_bytes(data.replace(b"(1, 1, 8, 8)", shape))
+    refused("run", DIGITS / "digits.onnx", "--input", f"image={tmp_path / 'x.npy'}", code="TRD-IMP-001")

@@ -55,6 +55,23 @@ def test_model_is_not_overwritten(tmp_path):
     assert model.read_bytes() == DIGITS.read_bytes()
 
 
+def test_run_overwrites_nothing_that_it_reads(tmp_path):
+    model = shutil.copy(DIGITS, tmp_path / "m.onnx")
+    picture = shutil.copy(DIGITS.parent / "pictures" / "3.png", tmp_path / "p.png")
+    labels = shutil.copy(DIGITS.parent / "labels.txt", tmp_path / "labels.txt")
+    for path in (model, picture, labels):
+        before = path.read_bytes()
+        done = treadle("run", model, "--input", f"image={picture}", "--labels", labels, "-o", path)
+        assert done.returncode == 1 and "TRD-ARG-001" in done.stderr
+        assert path.read_bytes() == before
+
+
+def test_the_reason_is_told(tmp_path):
+    assert "No such file" in treadle("compile", DIGITS, "-o", tmp_path / "nowhere" / "m.so").stderr
+    assert "No space left" in treadle("compile", DIGITS, "-o", "/dev/full").stderr
+    assert "No such file" in treadle("run", tmp_path / "nowhere.onnx").stderr
+
+
 def test_full_standard_output():
     with open("/dev/full", "w") as full:
         done = subprocess.run([TREADLE, "print", DIGITS], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)

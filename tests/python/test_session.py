@@ -187,6 +187,17 @@ def test_the_same_model_gives_the_same_bytes_whatever_was_built_before(tmp_path)
         assert len({path.read_bytes() for path in paths}) == 1
 
 
+def test_wrong_arguments_of_run(scale):
+    x = np.zeros((1, 2, 3), np.float32)
+    for feed in ([x], None, x):
+        with pytest.raises(treadle.RunError, match="dict"):
+            scale.run(None, feed)
+    with pytest.raises(treadle.ArgumentError, match="list"):
+        scale.run("y", {"x": x})
+    with pytest.raises(TypeError, match="SessionOptions"):
+        treadle.InferenceSession(identity(np.float32, [2]), {"threads": 1})
+
+
 @pytest.mark.parametrize("arguments, text", [({"target": 5}, "target"), ({"opt_level": 1.5}, "integer"), ({"threads": "2"}, "integer"),
                                              ({"input_shapes": {"x": [2.5]}}, "integer")])
 def test_arguments_of_wrong_types(arguments, text):

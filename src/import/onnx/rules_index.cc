@@ -126,11 +126,15 @@ Rule scan_rule(const char* name) {
     if (rank == 0 || node.known(1)) return {along(axis_of(node, node.int_input(1, "the axis"), node.rank(0)))};
     need_integer(node, 1, "the axis");
     if (!product(node.shape(1)).is(1)) node.malformed(fmt::format("the axis has shape {}", to_string(node.shape(1))));
-    const Expr given = op::cast(op::reshape_to(node.input(1), {}), dtype::int64_);
-    const auto is = [&](int64_t value) { return node.call("equal", {given, node.number(value, dtype::int64_)}); };
-    Expr result = along(0);
-    for (int64_t axis = 1; axis < rank; ++axis)
-      result = op::where(node.call("logical_or", {is(axis), is(axis - rank)}), along(axis), result);
+    // A one at the axis' place among zeros: a scatter refuses a place that does not exist when the model runs.
+    const Expr given = op::reshape_to(op::cast(node.input(1), dtype::int64_), {1});
+    const Expr zeros = ir::constant(Tensor::from<int64_t>(ir::Ints(static_cast<size_t>(rank), 0)));
+    const Expr places = op::scatter_elements(zeros, given, ir::constant(Tensor::from<int64_t>({1})), 0);
+    Expr result = node.input(0);
+    for (int64_t axis = 0; axis < rank; ++axis) {
+      const Expr place = op::take(places, node.number(static_cast<double>(axis), dtype::int64_), 0);
+      result = op::where(op::cast(place, dtype::bool_), along(axis), result);
+    }
     return {result};
   };
 }

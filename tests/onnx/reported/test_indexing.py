@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 from onnx import helper
-from small_models import close, declared, everywhere, f32, folded, i32, i64, model_of, node_model, numbers, one, refused, run, session
+from small_models import close, declared, everywhere, f32, folded, i32, i64, model_of, node_model, numbers, one, refused, run, session, treadle
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 
@@ -268,3 +268,17 @@ def test_computed_indices():
     got = run(model_of(nodes, {"x": x}, {"y": f32}, constants={"t": t, "c": np.array(4, i64)}), {"x": x})["y"]
     close(got, t[x.argmax(1) - 4])
     close(folded("Gather", {"t": t, "j": np.array([-1, 1], i64)}), t[[-1, 1]])
+
+
+# An axis that is an input: a place outside of the rank is refused when the model runs.
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 1, 3)])
+def test_cumsum_along_a_given_axis(shape):
+    x = numbers(*shape)
+    model = model_of([helper.make_node("CumSum", ["x", "axis"], ["y"])], {"x": x, "axis": np.array(0, i64)}, {"y": x})
+    engine = session(model)
+    rank = len(shape)
+    for axis in range(-rank, rank):
+        np.testing.assert_allclose(engine.run(None, {"x": x, "axis": np.array(axis, i64)})[0], np.cumsum(x, axis), rtol=1e-6, atol=1e-6)
+    for axis in (rank, -rank - 1, 100):
+        with pytest.raises(treadle.Error, match="TRD-RUN"):
+            engine.run(None, {"x": x, "axis": np.array(axis, i64)})

@@ -211,23 +211,6 @@ Stmt Emitter::update(Nest& nest) {
   return result;
 }
 
-bool Emitter::uses_reduction(const Expr& expr, const Stage& stage) {
-  struct Finder : ExprVisitor {
-    explicit Finder(const Stage& s) : stage(s) {}
-    void visit_expr(const Expr& e) override {
-      if (const auto* var = e.as<VarNode>()) {
-        const auto loop = stage.reduce_.find(var);
-        found |= loop != stage.reduce_.end() && loop->second;
-      }
-      visit_children(e);
-    }
-    const Stage& stage;
-    bool found = false;
-  } finder(stage);
-  finder.visit(expr);
-  return finder.found;
-}
-
 // The start values of a reduction, over the data loops at `level` and inside.
 Stmt Emitter::initial(Nest& nest, size_t level) {
   const Stage& stage = *nest.stage;
@@ -235,8 +218,12 @@ Stmt Emitter::initial(Nest& nest, size_t level) {
   const Buffer& buffer = targets_.at(stage.buffer_.get()).buffer;
   const Expr start = r.init.defined() ? value_of(nest, r.init) : reduce_identity(r.op, buffer->dtype);
   Stmt body = store(buffer, place(nest), start);
+  const auto of_reduction = [&](const VarNode* var) {
+    const auto loop = stage.reduce_.find(var);
+    return loop != stage.reduce_.end() && loop->second;
+  };
   for (const Expr& guard : nest.guards) {
-    if (!uses_reduction(guard, stage)) body = if_then(guard, body);
+    if (!uses_any(guard, of_reduction)) body = if_then(guard, body);
   }
   for (size_t i = stage.loops_.size(); i-- > level;) {
     const Var& loop = stage.loops_[i];

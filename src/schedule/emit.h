@@ -2,6 +2,7 @@
 // From a Schedule to a loop nest. Internal to schedule/.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -19,6 +20,9 @@ struct Interval {
 // Bounds of `expr` where the variables in `inner` take their intervals and all others are fixed; low undefined: no
 // bound is known.
 Interval interval_of(const loop::Expr& expr, const std::map<const loop::VarNode*, Interval>& inner, Analyzer& analyzer);
+
+// Whether a variable of this kind occurs in the expression.
+bool uses_any(const loop::Expr& expr, const std::function<bool(const loop::VarNode*)>& of_kind);
 
 class Emitter {
  public:
@@ -53,7 +57,6 @@ class Emitter {
   loop::Stmt emit_attached(Nest& nest, size_t level, loop::Stmt body);
   loop::Stmt emit_stage(Stage& stage, const Region& region, const Target& target);
   loop::Stmt update(Nest& nest);
-  static bool uses_reduction(const loop::Expr& expr, const Stage& stage);  // whether it depends on a reduction's loop
   loop::Stmt initial(Nest& nest, size_t level);
   loop::Stmt vector_reduction(Nest& nest);
   std::vector<loop::Expr> place(const Nest& nest);

@@ -10,22 +10,26 @@ namespace treadle::schedule {
 
 using namespace loop;  // NOLINT(google-build-using-namespace): this file is about every node of it
 
+bool uses_any(const Expr& expr, const std::function<bool(const VarNode*)>& of_kind) {
+  struct Finder : ExprVisitor {
+    explicit Finder(const std::function<bool(const VarNode*)>& f) : of_kind(f) {}
+    void visit_expr(const Expr& e) override {
+      if (const auto* var = e.as<VarNode>()) found |= of_kind(var);
+      visit_children(e);
+    }
+    const std::function<bool(const VarNode*)>& of_kind;
+    bool found = false;
+  } finder(of_kind);
+  finder.visit(expr);
+  return finder.found;
+}
+
 namespace {
 
 using Inner = std::map<const VarNode*, Interval>;
 
 bool uses(const Expr& expr, const Inner& inner) {
-  struct Finder : ExprVisitor {
-    explicit Finder(const Inner& i) : inner(i) {}
-    void visit_expr(const Expr& e) override {
-      if (const auto* v = e.as<VarNode>()) found |= inner.count(v) > 0;
-      visit_children(e);
-    }
-    const Inner& inner;
-    bool found = false;
-  } finder(inner);
-  finder.visit(expr);
-  return finder.found;
+  return uses_any(expr, [&](const VarNode* var) { return inner.count(var) > 0; });
 }
 
 // All loads of a buffer in an expression.
